@@ -1,0 +1,1 @@
+"""Apache Kafka as a source and a sink."""

@@ -1,0 +1,1 @@
+"""What a job says and what computes a record: the DataStream API, the graph, the operators."""

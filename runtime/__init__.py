@@ -1,0 +1,1 @@
+"""What runs a job: channels, tasks, checkpoints, recovery; the facade that users import."""
