@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CODE := $(wildcard statebackends operators connectors runtime examples tests benchmarks)
-TYPED := statebackends operators connectors runtime $(wildcard examples) $(wildcard tests/typing)
+TYPED := statebackends operators connectors runtime $(sort $(dir $(wildcard examples/*.py tests/typing/*.py)))
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test check bench format lock clean
+.PHONY: help setup demo test check lint types layers style bench format lock clean
 
 help: ## say what the targets do
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1 - /'
@@ -35,11 +35,19 @@ demo: $(STAMP) ## run the windowed count on generated clicks
 test: $(STAMP) ## run the default suite, real Kafka included
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: $(STAMP) ## lint, format, types, layers and style
+check: lint types layers style ## lint, format, types, layers and style (make -k check: all of them)
+
+lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+
+types: $(STAMP)
 	$(BIN)/mypy --strict $(TYPED)
+
+layers: $(STAMP)
 	$(BIN)/lint-imports
+
+style: $(STAMP)
 	$(BIN)/python -m pytest -q tests/test_tidy.py tests/tidy
 
 bench: $(STAMP) ## measure throughput and latency against plain Python

@@ -6,6 +6,4 @@ _BROKER_TOOL = "The local broker is a development tool beside any job: it starts
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("clock", "connectors/kafka/local/waiting.py"): f"{_BROKER_TOOL} and waits for them.",
     ("sleep", "connectors/kafka/local/waiting.py"): f"{_BROKER_TOOL} and waits for them.",
-    ("unseeded", "connectors/kafka/local/broker.py"): f"{_BROKER_TOOL} with a cluster id.",
-    ("unseeded", "connectors/kafka/local/configuration.py"): f"{_BROKER_TOOL} on free ports.",
 }
