@@ -121,7 +121,7 @@ def _find_maven() -> str:
         raise LocalBrokerError(
             ExitCode.NO_MAVEN,
             "Maven is missing: no 'mvn' on the PATH, and the jars of Kafka "
-            f"{KAFKA_VERSION} are not there yet; install Maven 3 (on Debian: apt-get install maven)",
+            f"{KAFKA_VERSION} are not there yet; install Maven 3 (Debian: apt-get install maven)",
         )
     return maven
 

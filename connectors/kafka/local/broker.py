@@ -1,10 +1,10 @@
 """One local Kafka broker: its life from start to stop."""
 
 import base64
+import hashlib
 import shutil
 import signal
 import subprocess
-import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -176,9 +176,10 @@ class LocalBroker:
     def _format(self, java: str, jars: Path) -> None:
         if (self._records / "meta.properties").exists():
             return
+        # The cluster needs an id of its own: 16 bytes in base 64, here those of its place.
         # A leading '-' would look like an option.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        cluster = cluster.replace("-", "A")
+        place = hashlib.sha256(bytes(self._data)).digest()[:16]
+        cluster = base64.urlsafe_b64encode(place).decode().rstrip("=").replace("-", "A")
         command = self._java(java, jars, _FORMAT_OPTIONS)
         command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         command += ["-t", cluster, "-c", str(self._server_properties)]

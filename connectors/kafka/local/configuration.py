@@ -1,6 +1,7 @@
 """The files that configure a local broker: server.properties and log4j2.xml."""
 
-import secrets
+import itertools
+import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ DATA_KEY = "log.dirs"
 # Below the range from which Linux (32768) and macOS (49152) take the ports of
 # outgoing connections: a client that reconnects to a port of that range while the
 # broker is down can end up connected to itself and so keep the broker from its port.
-_FREE_PORTS = range(20_000, 32_000)
+_FREE_PORTS = range(20_000, 32_000, 2)
 
 _LAST_TIMESTAMP = 2**63 - 1
 
@@ -53,10 +54,17 @@ def is_listening(port: int) -> bool:
     return True
 
 
+_pairs = itertools.count()
+
+
 def free_ports() -> Ports:
-    """Choose two neighbouring ports on which nothing listens, at random."""
-    for _ in range(1_000):
-        port = _FREE_PORTS[secrets.randbelow(len(_FREE_PORTS) - 1)]
+    """Choose two neighbouring ports on which nothing listens.
+
+    No pair is given twice by one process, whose brokers may be made before any of
+    them starts; processes begin at different pairs.
+    """
+    for _ in _FREE_PORTS:
+        port = _FREE_PORTS[(os.getpid() * 37 + next(_pairs)) % len(_FREE_PORTS)]
         if is_free(port) and is_free(port + 1):
             return Ports(port, port + 1)
     raise LocalBrokerError(
