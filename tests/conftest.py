@@ -4,6 +4,10 @@ from collections.abc import Generator
 
 import pytest
 
+pytest_plugins = ["tests.kafka_fixtures"]
+
+pytest_plugins = ["pytester"]
+
 _not_run: pytest.StashKey[list[str]] = pytest.StashKey()
 
 
