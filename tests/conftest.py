@@ -39,7 +39,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not_run:
         terminalreporter.section("KAFKA TESTS NOT RUN", sep="!", red=True, bold=True)
         terminalreporter.line(
-            f"{len(not_run)} tests need the real Kafka. Install Java 17 and Maven, or set"
+            f"Not run for want of the real Kafka: {len(not_run)}. Install Java 17 and Maven, or set"
             " KAFKA_BOOTSTRAP_SERVERS to a broker."
         )
 

@@ -56,6 +56,7 @@ def violations_of_file(path: str) -> Iterator[Violation]:
     text = (ROOT / path).read_text("utf-8")
     yield from text_rules.forbidden_words(path, text)
     if path.endswith(".py"):
+        yield from text_rules.unreasoned_ignores(path, text)
         yield from violations_of_source(path, text)
     if path.endswith(".md"):
         yield from text_rules.broken_links(path, text, count_lines)

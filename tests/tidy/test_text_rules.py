@@ -27,6 +27,40 @@ def test_words_that_only_resemble_pass(text: str) -> None:
     assert not list(text_rules.forbidden_words("README.md", text))
 
 
+TYPES = "# type" + ": ignore"
+LINT = "# no" + "qa"
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        TYPES,
+        f"{TYPES}[arg-type]",
+        f"{TYPES}  # too clever",
+        LINT,
+        f"{LINT}: B027",
+        f"{LINT}: B027 -",
+    ],
+)
+def test_an_ignore_without_code_or_reason_is_found(comment: str) -> None:
+    """A code alone and a reason alone are both too little."""
+    assert list(text_rules.unreasoned_ignores("a.py", f"x = 1  {comment}\n"))
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        f"{TYPES}[arg-type]  # the stub knows only str",
+        f"{TYPES}[arg-type, misc] # untyped base",
+        f"{LINT}: B027 - optional to override",
+        f"{LINT}: B027, D102  # optional to override",
+    ],
+)
+def test_an_ignore_with_code_and_reason_passes(comment: str) -> None:
+    """The reason follows the code after a hash or a dash."""
+    assert not list(text_rules.unreasoned_ignores("a.py", f"x = 1  {comment}\n"))
+
+
 def test_a_dead_link_is_found() -> None:
     """Links are read from the folder of their document; the outside world is not checked."""
     text = "[a](decisions/README.md#top) [b](https://example.org/x) [c](gone.md)"

@@ -18,6 +18,9 @@ _NAMED_FILE = re.compile(rf"(?<![\w/.])(?:(?:{_FOLDERS})/[\w./-]*\w\.\w+)(?![\w/
 _BARE_FILE = re.compile(r"`(\w+\.py)`")
 _LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
+_IGNORE = re.compile(r"# (?:type: ignore|noqa)\b(.*)")
+_REASONED = re.compile(r"(?:\[[\w, -]+\]|: *[A-Z]+\d+(?:, *[A-Z]+\d+)*) +[#-] *\w.{5,}")
+
 LineCount = Callable[[str], int | None]
 """Gives the number of lines of a file of the repository, None if there is no such file."""
 
@@ -29,6 +32,15 @@ def forbidden_words(path: str, text: str) -> Iterator[Violation]:
             for match in re.finditer(pattern, line):
                 message = f"{match.group()!r} is {meaning}"
                 yield Violation("forbidden-word", path, number, message)
+
+
+def unreasoned_ignores(path: str, text: str) -> Iterator[Violation]:
+    """Whoever silences a checker names the code and, after `#` or `-`, the reason."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for rest in _IGNORE.findall(line):
+            if not _REASONED.match(rest):
+                message = "an ignore without a code and a reason"
+                yield Violation("unreasoned-ignore", path, number, message)
 
 
 def broken_links(path: str, text: str, count_lines: LineCount) -> Iterator[Violation]:
