@@ -4,9 +4,7 @@ from collections.abc import Generator
 
 import pytest
 
-pytest_plugins = ["tests.kafka_fixtures"]
-
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.kafka_fixtures"]
 
 _not_run: pytest.StashKey[list[str]] = pytest.StashKey()
 
