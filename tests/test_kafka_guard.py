@@ -1,17 +1,12 @@
 """A run that left the real Kafka out says so, and fails where Kafka is required."""
 
-from pathlib import Path
-
 import pytest
-
-CONFTEST = Path(__file__).with_name("conftest.py")
 
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A suite of its own under the settings of this one."""
-    text = CONFTEST.read_text("utf-8").replace('pytest_plugins = ["pytester"]', "")
-    pytester.makeconftest(text)
+    """A suite of its own under the same guard."""
+    pytester.makeconftest("pytest_plugins = ['tests.kafka_guard']")
     pytester.makeini(
         "[pytest]\nmarkers =\n    kafka\nasyncio_default_fixture_loop_scope = function\n"
     )
