@@ -106,8 +106,12 @@ _DEFAULTS = {
     "group.min.session.timeout.ms": "1000",
     # After a kill the controller refuses the broker until the dead one's session
     # is over; Kafka's 9 s would be added to each hard restart.
-    "broker.session.timeout.ms": "2000",
-    "broker.heartbeat.interval.ms": "400",
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "200",
+    # The only voter need not wait for the votes of others before it leads again.
+    "controller.quorum.fetch.timeout.ms": "200",
+    "controller.quorum.election.timeout.ms": "100",
+    "controller.quorum.election.backoff.max.ms": "100",
     # Event time is whatever the records say: retention judges by the timestamps of
     # records, so any limit deletes old ones, and by default Kafka refuses timestamps
     # more than an hour ahead.
