@@ -283,9 +283,15 @@ class LocalBroker:
     def pause(self) -> None:
         """Freeze the broker: its connections stay open and nothing answers.
 
-        Raises :class:`LocalBrokerError` (NOT_RUNNING) where it does not run.
+        Raises :class:`LocalBrokerError` (NOT_RUNNING) where it does not run, and
+        (STILL_RUNNING) where it does not come to a halt.
         """
-        self._running().signal(signal.SIGSTOP)
+        running = self._running()
+        if not running.pause():
+            raise LocalBrokerError(
+                ExitCode.STILL_RUNNING,
+                f"the broker (pid {running.pid}) does not halt by SIGSTOP: look at it with ps",
+            )
 
     def resume(self) -> None:
         """Let a paused broker go on.

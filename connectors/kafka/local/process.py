@@ -55,6 +55,14 @@ class BrokerProcess:
         self.signal(signal.SIGKILL)
         return wait_until(lambda: not self.alive(), 10)
 
+    def pause(self) -> bool:
+        """Stop the process by SIGSTOP; return whether all its threads have come to a halt.
+
+        They do so a little after the signal was sent, and answer requests until then.
+        """
+        self.signal(signal.SIGSTOP)
+        return wait_until(lambda: _halted(self.pid), 10)
+
     def guard(self) -> None:
         """See to it that the broker ends with this Python process, even if that is killed.
 
@@ -115,13 +123,35 @@ def _of_proc(pid: int) -> Sequence[str]:
     return os.fsdecode(command).split("\0")
 
 
+def _halted(pid: int) -> bool:
+    if sys.platform == "linux":
+        return _threads_halted(pid)
+    else:
+        return _ps(pid, "state=").startswith("T")
+
+
+def _threads_halted(pid: int) -> bool:
+    threads = Path(f"/proc/{pid}/task").glob("*/stat")
+    try:
+        # The state is the first field after the name, which stands in parentheses.
+        states = {file.read_text().rpartition(") ")[2][:1] for file in threads}
+    except (FileNotFoundError, ProcessLookupError):
+        # A thread ended in between, so they were not all halted.
+        return False
+    return states == {"T"}
+
+
 def _of_ps(pid: int) -> Sequence[str]:
+    # ps joins the arguments by spaces; after the class comes the path, which may hold some.
+    return (_ps(pid, "command=").partition(" kafka.Kafka ")[2],)
+
+
+def _ps(pid: int, column: str) -> str:
     answer = subprocess.run(
-        ["ps", "-ww", "-o", "command=", "-p", str(pid)],
+        ["ps", "-ww", "-o", column, "-p", str(pid)],
         capture_output=True,
         text=True,
         timeout=10,
         check=False,
     )
-    # ps joins the arguments by spaces; after the class comes the path, which may hold some.
-    return (answer.stdout.strip().partition(" kafka.Kafka ")[2],)
+    return answer.stdout.strip()
