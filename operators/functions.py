@@ -170,7 +170,7 @@ def copy_function(function: F) -> F:
     """
     try:
         return copy.deepcopy(function)
-    except Exception:  # noqa: BLE001 - an attribute's __deepcopy__ or __reduce__ may raise anything
+    except Exception:
         return _copy_where_possible(function)
 
 
@@ -184,7 +184,7 @@ def _copy_where_possible(function: F) -> F:
         attempt = dict(memo)
         try:
             copied = copy.deepcopy(value, attempt)
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:
             copied = value
         else:
             memo = attempt
