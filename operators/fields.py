@@ -1,0 +1,73 @@
+"""Fields of records by name or index, whatever kind of record it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+Field = str | int
+"""A field's name (of a mapping, dataclass, named tuple or any object) or index (of a sequence)."""
+
+
+def field_getter(field: Field) -> Callable[[object], object]:
+    """A function that reads `field` of a record; TypeError if `field` is neither name nor index.
+
+    A record without the field makes the function raise KeyError, IndexError or AttributeError.
+    """
+    if isinstance(field, bool) or not isinstance(field, str | int):
+        raise TypeError(
+            f"a field is a name (str) or an index (int), not {type(field).__name__} {field!r}"
+        )
+    if isinstance(field, int):
+        get: Callable[[Any], object] = operator.itemgetter(field)
+        return get
+
+    def named(record: object) -> object:
+        if isinstance(record, dict):
+            return record[field]
+        if isinstance(record, Mapping):
+            value: object = record[field]
+            return value
+        found: object = getattr(record, field)
+        return found
+
+    return named
+
+
+def number_getter(field: Field) -> Callable[[object], object]:
+    """As `field_getter`, but index 0 of a plain number is the number itself (as in PyFlink)."""
+    get = field_getter(field)
+    if field != 0:
+        return get
+
+    def first(record: object) -> object:
+        return record if isinstance(record, Number) else get(record)
+
+    return first
+
+
+def replace_field(record: object, field: Field, value: object) -> object:
+    """A copy of `record` with another value in `field`; the record itself is not changed."""
+    if isinstance(field, int):
+        if isinstance(record, Number):
+            return value
+        if isinstance(record, tuple):
+            items = [*record]
+            items[field] = value
+            return type(record)(*items) if hasattr(record, "_fields") else tuple(items)
+        if isinstance(record, Sequence) and not isinstance(record, str | bytes):
+            return [*record[:field], value, *record[field:][1:]]
+    elif isinstance(record, Mapping):
+        return {**record, field: value}
+    elif isinstance(record, tuple) and hasattr(record, "_replace"):
+        replaced: object = record._replace(**{field: value})
+        return replaced
+    elif dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return dataclasses.replace(record, **{field: value})
+    raise TypeError(
+        f"cannot replace field {field!r} of a {type(record).__name__}: use tuples, lists, "
+        "mappings, named tuples or dataclasses, or write the aggregation with reduce(...)"
+    )

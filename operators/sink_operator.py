@@ -1,0 +1,144 @@
+"""Runs a sink: hands batches to its writer and its committables through the checkpoints.
+
+A sink with a committer is exactly-once (Flink: `CommitterOperator` of Sink V2): at the barrier
+of checkpoint n the writer hands out committables; they are operator state until the committer
+returned, which it is asked to as soon as n, or a later checkpoint, is complete. What was in
+the state of the restored checkpoint is committed again before the first record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from operators.elements import RecordBatch
+from operators.sink import Committer, Sink, SinkWriter
+from operators.stream_operator import OperatorContext, StreamOperator, Work
+from statebackends.descriptors import ListStateDescriptor
+from statebackends.state import ListState
+
+
+class SinkOperator(StreamOperator):
+    """The operator around one subtask's writer and committer."""
+
+    def __init__(self, sink: Sink[Any]) -> None:
+        self._sink = sink
+        self._writer: SinkWriter[Any] | None = None
+        self._committer: Committer | None = None
+        self._state: ListState[tuple[int, bytes]] | None = None
+        # In the order of their checkpoints.
+        self._uncommitted: list[tuple[int, bytes]] = []
+        self._complete = 0
+        self._snapshot_taken = 0
+        self._commits: asyncio.Task[None] | None = None
+
+    def initialize_state(self) -> None:
+        """Fetches the committables that were in the restored checkpoint."""
+        self._committer = self._sink.create_committer()
+        if self._committer is not None:
+            self._state = self.context.operator_state.get_list_state(
+                ListStateDescriptor("committables")
+            )
+            self._uncommitted = sorted(self._state.get())
+            self._complete = max((each for each, _ in self._uncommitted), default=0)
+
+    async def start(self) -> None:
+        """Commits what was restored, before a writer could abort it, then connects the writer."""
+        if self._uncommitted:
+            await self._commit_complete()
+        self._writer = self._sink.create_writer(_WriterContext(self.context))
+        await self._writer.start()
+
+    def process_batch(self, batch: RecordBatch) -> Work:
+        """Hands the batch to the writer."""
+        self._open_writer().write(batch.values, batch.timestamps)
+        return ()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the writer has room."""
+        return self._writer is None or self._writer.has_room
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Takes the writer's committables over and puts all that are uncommitted into state."""
+        self._snapshot_taken = checkpoint_id
+        if self._state is not None:
+            self._prepare(checkpoint_id)
+            self._state.update(self._uncommitted)
+
+    async def flush(self, checkpoint_id: int) -> None:
+        """Waits until all that was written before the barrier is safe."""
+        await self._open_writer().flush(end_of_input=False)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Begins to commit what belongs to this and earlier checkpoints."""
+        self._complete = max(self._complete, checkpoint_id)
+        if self._committer is not None and self._commits is None and self._due():
+            self._commits = asyncio.create_task(self._commit_in_background())
+
+    async def finish(self) -> None:
+        """Flushes; commits what no checkpoint will commit any more (the job has none)."""
+        writer = self._open_writer()
+        await writer.flush(end_of_input=True)
+        await self._await_commits()
+        if self._committer is not None:
+            last = self._snapshot_taken + 1
+            self._prepare(last)
+            self._complete = last
+            await self._commit_complete()
+
+    async def close_async(self) -> None:
+        """Waits for the commits under way, then closes committer and writer."""
+        try:
+            await self._await_commits()
+        finally:
+            try:
+                if self._committer is not None:
+                    await self._committer.close()
+            finally:
+                if self._writer is not None:
+                    await self._writer.close()
+
+    def _open_writer(self) -> SinkWriter[Any]:
+        if self._writer is None:
+            raise RuntimeError(f"sink {self.context.operator_name!r} was used before its start")
+        return self._writer
+
+    def _prepare(self, checkpoint_id: int) -> None:
+        committables = self._open_writer().prepare_commit(checkpoint_id)
+        self._uncommitted += [(checkpoint_id, committable) for committable in committables]
+
+    def _due(self) -> list[tuple[int, bytes]]:
+        return [each for each in self._uncommitted if each[0] <= self._complete]
+
+    async def _commit_complete(self) -> None:
+        # More may become due while the committer is at work; nothing is committed out of order.
+        while self._committer is not None and (due := self._due()):
+            await self._committer.commit([committable for _, committable in due])
+            del self._uncommitted[: len(due)]
+
+    async def _commit_in_background(self) -> None:
+        try:
+            await self._commit_complete()
+        except Exception as error:
+            self.context.fail(error)
+        finally:
+            self._commits = None
+
+    async def _await_commits(self) -> None:
+        if self._commits is not None:
+            await self._commits
+
+
+class _WriterContext:
+    """What the writer sees of the operator's context (`SinkWriterContext`)."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        self.subtask_index = context.subtask_index
+        self.parallelism = context.parallelism
+        self.clock = context.clock
+        self.metrics = context.metrics
+        self.operator_name = context.operator_name
+        self.restored_checkpoint_id = context.restored_checkpoint_id
+        self.room_freed = context.output_freed
+        self.fail = context.fail
