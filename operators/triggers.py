@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from statebackends.descriptors import StateDescriptor
     from statebackends.state import State
 
-T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
 @runtime_checkable
@@ -23,7 +23,7 @@ class Window(Protocol):
         ...
 
 
-W = TypeVar("W", bound=Window)
+W_contra = TypeVar("W_contra", bound=Window, contravariant=True)
 
 
 class TriggerResult(Enum):
@@ -43,7 +43,7 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
-class Trigger(ABC, Generic[T, W]):
+class Trigger(ABC, Generic[T_contra, W_contra]):
     """Decides for each window and key when it fires; subclass it for rules of your own.
 
     One trigger object serves all windows and keys of a subtask: what must be remembered belongs
@@ -95,16 +95,16 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def on_element(
-        self, element: T, timestamp: int, window: W, ctx: TriggerContext
+        self, element: T_contra, timestamp: int, window: W_contra, ctx: TriggerContext
     ) -> TriggerResult:
         """Called for each element after it was added to `window`."""
 
     @abstractmethod
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W_contra, ctx: TriggerContext) -> TriggerResult:
         """Called when a processing-time timer of this trigger is due."""
 
     @abstractmethod
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W_contra, ctx: TriggerContext) -> TriggerResult:
         """Called when an event-time timer is due.
 
         Also for the timer that clears a window up at its end: a trigger that did not register
@@ -115,7 +115,7 @@ class Trigger(ABC, Generic[T, W]):
         """Whether windows under this trigger may merge (sessions)."""
         return False
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: W_contra, ctx: OnMergeContext) -> None:
         """Called when windows were merged into `window`.
 
         Raises `NotImplementedError` unless overridden together with `can_merge`.
@@ -123,7 +123,7 @@ class Trigger(ABC, Generic[T, W]):
         raise NotImplementedError(f"{type(self).__name__} cannot merge windows")
 
     @abstractmethod
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: W_contra, ctx: TriggerContext) -> None:
         """Called when `window` is removed: deletes its timers and clears its trigger state."""
 
 
@@ -214,30 +214,32 @@ class ProcessingTimeTrigger(Trigger[object, Window]):
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
-class PurgingTrigger(Trigger[T, W]):
+class PurgingTrigger(Trigger[T_contra, W_contra]):
     """Drops the contents whenever the trigger inside fires: each firing has new elements only."""
 
-    def __init__(self, nested_trigger: Trigger[T, W]) -> None:
+    def __init__(self, nested_trigger: Trigger[T_contra, W_contra]) -> None:
         self.nested_trigger = nested_trigger
 
     @staticmethod
-    def of(nested_trigger: Trigger[T, W]) -> PurgingTrigger[T, W]:
+    def of(nested_trigger: Trigger[T_contra, W_contra]) -> PurgingTrigger[T_contra, W_contra]:
         """Wraps `nested_trigger`."""
         return PurgingTrigger(nested_trigger)
 
     def on_element(
-        self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext
+        self, element: T_contra, timestamp: int, window: W_contra, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         """As the trigger inside, purging what fires."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(
-        self, time: int, window: W, ctx: Trigger.TriggerContext
+        self, time: int, window: W_contra, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         """As the trigger inside, purging what fires."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
-    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(
+        self, time: int, window: W_contra, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         """As the trigger inside, purging what fires."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
@@ -245,11 +247,11 @@ class PurgingTrigger(Trigger[T, W]):
         """Whether the trigger inside can."""
         return self.nested_trigger.can_merge()
 
-    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: W_contra, ctx: Trigger.OnMergeContext) -> None:
         """As the trigger inside."""
         self.nested_trigger.on_merge(window, ctx)
 
-    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
         """As the trigger inside."""
         self.nested_trigger.clear(window, ctx)
 

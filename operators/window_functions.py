@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from operators.functions import Function
 from operators.triggers import Window
 
 if TYPE_CHECKING:
-    from operators.runtime_context import KeyedStateStore
+    from operators.keyed_state_store import KeyedStateStore
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
@@ -63,5 +63,42 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     ) -> Iterable[OUT] | None:
         """The outputs of the window."""
 
-    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:  # noqa: B027 - optional
+    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
         """Called when the window is removed: clears what `window_state` holds."""
+
+
+class _AppliedCallable(WindowFunction[IN, OUT, KEY, W]):
+    def __init__(self, function: Callable[[KEY, W, Iterable[IN]], Iterable[OUT] | None]) -> None:
+        self._function = function
+
+    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
+        return self._function(key, window, inputs)
+
+
+class _ProcessCallable(ProcessWindowFunction[IN, OUT, KEY, W]):
+    def __init__(
+        self,
+        function: Callable[
+            [KEY, ProcessWindowFunction.Context[W], Iterable[IN]], Iterable[OUT] | None
+        ],
+    ) -> None:
+        self._function = function
+
+    def process(
+        self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]
+    ) -> Iterable[OUT] | None:
+        return self._function(key, context, elements)
+
+
+def apply_callable(
+    function: Callable[[KEY, W, Iterable[IN]], Iterable[OUT] | None],
+) -> WindowFunction[IN, OUT, KEY, W]:
+    """A window function from ``function(key, window, inputs)``."""
+    return _AppliedCallable(function)
+
+
+def process_callable(
+    function: Callable[[KEY, ProcessWindowFunction.Context[W], Iterable[IN]], Iterable[OUT] | None],
+) -> ProcessWindowFunction[IN, OUT, KEY, W]:
+    """A process window function from ``function(key, context, elements)``."""
+    return _ProcessCallable(function)

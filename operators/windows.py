@@ -19,8 +19,8 @@ from operators.window_grid import TimeWindow, WindowGrid
 if TYPE_CHECKING:
     from operators.runtime_context import RuntimeContext
 
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
+T_contra = TypeVar("T_contra", contravariant=True)
+W_co = TypeVar("W_co", bound=Window, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class GlobalWindow:
         return MAX_TIMESTAMP
 
 
-class WindowAssigner(ABC, Generic[T, W]):
+class WindowAssigner(ABC, Generic[T_contra, W_co]):
     """Assigns elements to windows; subclass it for windows of your own."""
 
     class WindowAssignerContext(ABC):
@@ -53,8 +53,8 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssignerContext
-    ) -> Collection[W]:
+        self, element: T_contra, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[W_co]:
         """The windows that `element` belongs to; none drops it."""
 
     @abstractmethod
