@@ -86,11 +86,15 @@ class SequenceReader(SourceReader[T], Generic[T]):
                 return SplitBatch(self.read(numbers), split=stride.split)
         if not self._strides:
             return InputStatus.END_OF_INPUT
-        return self.wait(min(stride.next for stride in self._strides))
+        return self.wait(self.next_number())
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Puts what is left of the strides into operator state."""
         self._state.update([(s.next, s.end, s.step) for s in self._strides if s.next < s.end])
+
+    def next_number(self) -> int:
+        """The smallest number not yet read; the count if all are."""
+        return min((stride.next for stride in self._strides), default=self._count)
 
     @abstractmethod
     def read(self, numbers: range) -> list[object]:
