@@ -1,0 +1,203 @@
+"""The operators of one task: an operator's output is the direct call of the next.
+
+A chain is a tree of nodes. Work is pulled: `drive` gives one element to an operator, sends each
+of its outputs on (depth first) and stops after each, so that the task decides whether to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
+from typing import NoReturn
+
+from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark, WatermarkStatus
+from operators.stream_operator import OperatorContext, StreamOperator, Work
+from runtime.errors import OperatorFailure
+from runtime.exchange import RecordWriter
+
+RECORD_TEXT_MAX = 200
+"""Longest text of a record in an error message."""
+
+
+class Route:
+    """Where one output (main or side) of a node goes."""
+
+    __slots__ = ("children", "writers")
+
+    def __init__(self) -> None:
+        self.writers: list[RecordWriter] = []
+        self.children: list[ChainNode] = []
+
+
+class ChainNode:
+    """One operator in a task with the routes of its outputs."""
+
+    __slots__ = ("context", "keyed", "main", "operator", "routes", "sides")
+
+    def __init__(
+        self, operator: StreamOperator, context: OperatorContext, *, keyed: bool = False
+    ) -> None:
+        self.operator = operator
+        self.context = context
+        self.keyed = keyed
+        """Whether the operator has keyed state."""
+        self.main = Route()
+        self.sides: dict[str, Route] = {}
+        self.routes: list[Route] = [self.main]
+
+    def side(self, tag: str) -> Route:
+        """The route of a side output, made at the first call."""
+        if tag not in self.sides:
+            self.sides[tag] = Route()
+            self.routes.append(self.sides[tag])
+        return self.sides[tag]
+
+    def nodes(self) -> Iterator[ChainNode]:
+        """This node and all below it, upstream first."""
+        yield self
+        for route in self.routes:
+            for child in route.children:
+                yield from child.nodes()
+
+    def drive(self, element: StreamElement) -> Generator[None, None, None]:
+        """Gives one element to the operator; each step sends one of its outputs on."""
+        operator = self.operator
+        try:
+            kind = type(element)
+            if kind is RecordBatch:
+                work = operator.process_batch(element)  # type: ignore[arg-type] # kind says it
+            elif kind is Watermark:
+                work = operator.process_watermark(element)  # type: ignore[arg-type] # as above
+            else:
+                work = operator.process_status(element)  # type: ignore[arg-type] # as above
+            yield from self.send(work)
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise self.failure(error, element) from error
+
+    def end_input(self) -> Generator[None, None, None]:
+        """Tells the operators, upstream first, that their input has ended."""
+        try:
+            yield from self.send(self.operator.end_input())
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise self.failure(error, doing="at the end of its input") from error
+        for route in self.routes:
+            for child in route.children:
+                yield from child.end_input()
+
+    def drive_action(self, action: Callable[[], Work], doing: str) -> Generator[None, None, None]:
+        """Calls something the operator asked for (a due timer, a poll) and sends on its outputs."""
+        try:
+            yield from self.send(action())
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise self.failure(error, doing=doing) from error
+
+    def drive_polled(self, work: Work) -> Generator[None, None, None]:
+        """Sends on what a source has read."""
+        try:
+            yield from self.send(work)
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise self.failure(error, doing="reading its source") from error
+
+    def send(self, work: Work) -> Generator[None, None, None]:
+        """Sends each output on; a pause after each one."""
+        main = self.main
+        writers = main.writers
+        children = main.children
+        for output in work:
+            kind = type(output)
+            if kind is RecordBatch:
+                for writer in writers:
+                    writer.emit(output)  # type: ignore[arg-type] # kind says it
+                for child in children:
+                    yield from child.drive(output)
+            elif kind is SideBatch:
+                route = self.sides.get(output.tag)  # type: ignore[union-attr] # as above
+                if route is None:
+                    continue
+                batch: RecordBatch = output.batch  # type: ignore[union-attr] # as above
+                for writer in route.writers:
+                    writer.emit(batch)
+                for child in route.children:
+                    yield from child.drive(batch)
+            else:
+                for route in self.routes:
+                    for writer in route.writers:
+                        writer.control(output)  # type: ignore[arg-type] # as above
+                    for child in route.children:
+                        yield from child.drive(output)
+            yield
+
+    def raise_failure(self, error: BaseException) -> NoReturn:
+        """Fails the task with an error that the operator found outside of any call."""
+        raise self._failure(error) from error
+
+    def failure(
+        self, error: BaseException, element: StreamElement | None = None, *, doing: str = ""
+    ) -> OperatorFailure:
+        """The failure of this operator with what is known about key and record."""
+        if isinstance(element, RecordBatch):
+            return self.record_failure(error, element, self.operator.position())
+        if isinstance(element, Watermark):
+            doing = f"at watermark {element.timestamp}"
+        return self._failure(error, doing=doing)
+
+    def key_failure(self, error: BaseException, batch: RecordBatch, index: int) -> OperatorFailure:
+        """The failure of a key selector behind this operator (or of the key it gave)."""
+        return self.record_failure(error, batch, index, doing="selecting the key of its output")
+
+    def record_failure(
+        self, error: BaseException, batch: RecordBatch, index: int | None, *, doing: str = ""
+    ) -> OperatorFailure:
+        """The failure of this operator on one record of a batch, if it is known which."""
+        key = record = origin = ""
+        if index is not None and 0 <= index < len(batch.values):
+            record = _text(batch.values[index])
+            if batch.keys is not None:
+                key = _text(batch.keys[index])
+            if batch.origin is not None:
+                origin = batch.origin(index)
+        return self._failure(error, doing=doing, key=key, record=record, origin=origin)
+
+    def _failure(
+        self,
+        error: BaseException,
+        *,
+        doing: str = "",
+        key: str = "",
+        record: str = "",
+        origin: str = "",
+    ) -> OperatorFailure:
+        context = self.context
+        if not key and self.operator.key is not None:
+            key = _text(self.operator.key)
+        failure = OperatorFailure(
+            operator=context.operator_name,
+            uid=context.uid,
+            subtask_index=context.subtask_index,
+            parallelism=context.parallelism,
+            doing=doing,
+            key=key,
+            record=record,
+            origin=origin,
+        )
+        failure.__cause__ = error
+        return failure
+
+
+def _text(value: object) -> str:
+    """`repr`, shortened; a repr that raises must not hide the failure."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - user code, while reporting another failure
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    if len(text) > RECORD_TEXT_MAX:
+        text = "".join(islice(text, RECORD_TEXT_MAX)) + "..."
+    return text

@@ -1,0 +1,149 @@
+"""Writes what an operator puts out to the channels of one outgoing edge."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from itertools import compress
+from operator import length_hint
+
+from operators.elements import (
+    CheckpointBarrier,
+    CheckpointCancelled,
+    EndOfInput,
+    RecordBatch,
+    Watermark,
+    WatermarkStatus,
+)
+from runtime.channel import Channel
+from statebackends.keygroups import key_group_of, subtask_of
+from statebackends.keys import encode_key
+
+ROUTES_REMEMBERED_MAX = 65_536
+"""Keys whose target a writer remembers; the memo is dropped whole when it is full."""
+
+ControlElement = (
+    Watermark | WatermarkStatus | CheckpointBarrier | CheckpointCancelled | EndOfInput
+)
+
+
+class RecordWriter(ABC):
+    """One outgoing edge of one subtask: its partitioner and its channels."""
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self.channels = tuple(channels)
+
+    @abstractmethod
+    def emit(self, batch: RecordBatch) -> None:
+        """Writes a batch; never waits."""
+
+    def control(self, element: ControlElement) -> None:
+        """Writes a control element to every channel, in one step."""
+        for channel in self.channels:
+            channel.put(element)
+
+
+class ForwardWriter(RecordWriter):
+    """Everything to the one receiver."""
+
+    def emit(self, batch: RecordBatch) -> None:
+        self.channels[0].put(batch)
+
+
+class BroadcastWriter(RecordWriter):
+    """Everything to every receiver; they share the batch, which nobody changes any more."""
+
+    def emit(self, batch: RecordBatch) -> None:
+        for channel in self.channels:
+            channel.put(batch)
+
+
+class RebalanceWriter(RecordWriter):
+    """Batches in turn to the receivers, starting with the one of the sender's own index."""
+
+    def __init__(self, channels: Sequence[Channel], first: int = 0) -> None:
+        super().__init__(channels)
+        self._next = first % len(self.channels)
+
+    def emit(self, batch: RecordBatch) -> None:
+        channel = self.channels[self._next]
+        self._next = (self._next + 1) % len(self.channels)
+        channel.put(batch)
+
+
+class KeyGroupWriter(RecordWriter):
+    """Each record to the owner of its key's key group.
+
+    The key selector runs here, once; the keys travel with the batch.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[Channel],
+        key_selector: Callable[[object], Hashable],
+        max_parallelism: int,
+        failure: Callable[[BaseException, RecordBatch, int], BaseException],
+    ) -> None:
+        super().__init__(channels)
+        self._failure = failure
+        self._key_selector = key_selector
+        self._max_parallelism = max_parallelism
+        self._routes: dict[Hashable, int] = {}
+
+    def emit(self, batch: RecordBatch) -> None:
+        values = batch.values
+        selected = iter(values)
+        try:
+            keys = list(map(self._key_selector, selected))
+        except Exception as error:
+            index = len(values) - length_hint(selected) - 1
+            raise self._failure(error, batch, index) from error
+        timestamps = batch.timestamps
+        channels = self.channels
+        if len(channels) == 1:
+            # The receiver's backend refuses keys without a stable form at their first record.
+            channels[0].put(RecordBatch(values, timestamps, keys, batch.origin))
+            return
+        if len(values) == 1:
+            target = self._route_all(keys, batch)[0]
+            channels[target].put(RecordBatch(values, timestamps, keys, batch.origin))
+            return
+        routes = self._routes
+        try:
+            targets = [routes[key] for key in keys]
+        except (KeyError, TypeError):
+            targets = self._route_all(keys, batch)
+        for index in set(targets):
+            mask = [target == index for target in targets]
+            part = list(compress(values, mask))
+            channels[index].put(
+                RecordBatch(
+                    part,
+                    None if timestamps is None else list(compress(timestamps, mask)),
+                    list(compress(keys, mask)),
+                )
+            )
+
+    def _route_all(self, keys: list[Hashable], batch: RecordBatch) -> list[int]:
+        targets: list[int] = []
+        try:
+            for key in keys:
+                targets.append(self._route(key))
+        except Exception as error:
+            raise self._failure(error, batch, len(targets)) from error
+        return targets
+
+    def _route(self, key: Hashable) -> int:
+        routes = self._routes
+        try:
+            target = routes.get(key)
+        except TypeError:
+            # Unhashable: encode_key says which type and what to do.
+            target = None
+        if target is None:
+            group = key_group_of(encode_key(key), self._max_parallelism)
+            target = subtask_of(group, self._max_parallelism, len(self.channels))
+            if len(routes) >= ROUTES_REMEMBERED_MAX:
+                routes.clear()
+            routes[key] = target
+        return target

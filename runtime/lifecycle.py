@@ -1,0 +1,54 @@
+"""Opens and closes the operators of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.chain import ChainNode
+
+
+async def open_operators(nodes: Sequence[ChainNode]) -> None:
+    """Sets up, restores and opens, the last of the chain first: receivers before senders."""
+    for node in reversed(nodes):
+        operator = node.operator
+        try:
+            operator.setup(node.context)
+            operator.initialize_state()
+            operator.open()
+            await operator.start()
+        except Exception as error:
+            raise node.failure(error, doing="opening") from error
+
+
+async def finish_operators(nodes: Sequence[ChainNode]) -> None:
+    """Lets each operator complete what it still has outside (a sink flushes)."""
+    for node in nodes:
+        try:
+            await node.operator.finish()
+        except Exception as error:
+            raise node.failure(error, doing="finishing") from error
+
+
+async def close_operators(nodes: Sequence[ChainNode]) -> list[Exception]:
+    """Closes each operator whatever becomes of the others; returns what went wrong."""
+    errors: list[Exception] = []
+    for node in nodes:
+        try:
+            node.operator.close()
+            await node.operator.close_async()
+        except Exception as error:  # noqa: BLE001 - the others must be closed all the same
+            errors.append(node.failure(error, doing="closing"))
+    return errors
+
+
+def notify_operators(nodes: Sequence[ChainNode], checkpoint_id: int, *, complete: bool) -> None:
+    """Tells each operator how a checkpoint ended."""
+    for node in nodes:
+        try:
+            if complete:
+                node.operator.notify_checkpoint_complete(checkpoint_id)
+            else:
+                node.operator.notify_checkpoint_aborted(checkpoint_id)
+        except Exception as error:
+            doing = f"being told about checkpoint {checkpoint_id}"
+            raise node.failure(error, doing=doing) from error

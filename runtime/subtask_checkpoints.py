@@ -1,0 +1,208 @@
+"""The checkpoints of one subtask: the cut is taken at once, the rest goes on beside the task."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from operators.elements import CheckpointBarrier
+from runtime.chain import ChainNode
+from runtime.fork_snapshot import SnapshotChild, SnapshotChildError, can_fork
+from statebackends.backend import KeyedSnapshot
+from statebackends.errors import StateError
+from statebackends.operator_state_format import OperatorStateSnapshot
+from statebackends.snapshot import ChunkSink, SnapshotFileWriter
+from statebackends.storage import CheckpointStorage, StateFile
+
+INLINE_ENTRIES_MAX = 5000
+"""A cut with fewer entries is serialised at once; a fork would cost more."""
+
+CHILDREN_MAX = 4
+"""Snapshot children alive in this process at once; a cut beyond them is serialised at once."""
+
+
+class CheckpointReplies(Protocol):
+    """Where the outcome of a subtask's part of a checkpoint goes."""
+
+    def acknowledged(self, checkpoint_id: int, file: StateFile | None, *, finished: bool) -> None:
+        """State is stored, sinks are flushed."""
+
+    def declined(self, checkpoint_id: int, reason: str) -> None:
+        """The part could not be taken or stored."""
+
+    def failed(self, error: BaseException) -> None:
+        """A flush failed: the subtask fails, not only the checkpoint."""
+
+
+class ChildSlots:
+    """Counts the snapshot children of this process."""
+
+    __slots__ = ("alive",)
+
+    def __init__(self) -> None:
+        self.alive = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _OperatorCut:
+    uid: str
+    keyed: KeyedSnapshot | None
+    operator_state: OperatorStateSnapshot | None
+
+
+class SubtaskCheckpoints:
+    """Takes the cuts of one subtask's operators, writes them and acknowledges.
+
+    One state file per subtask and checkpoint; `passive` hands on restored state untouched (the
+    operators were never opened, because they had finished before). A small cut is serialised within the turn of its
+    barrier; a big one by a forked child. `flush` of the operators runs beside the writing.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[ChainNode],
+        storage: CheckpointStorage,
+        replies: CheckpointReplies,
+        *,
+        file_name: str,
+        slots: ChildSlots,
+        spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
+        inline_entries_max: int = INLINE_ENTRIES_MAX,
+        passive: bool = False,
+    ) -> None:
+        self._nodes = nodes
+        self._passive = passive
+        self._storage = storage
+        self._replies = replies
+        self._file_name = file_name
+        self._slots = slots
+        self._spawn = spawn
+        self._inline_entries_max = inline_entries_max
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
+        """Fixes the cut now; a failure of user code or of a serializer declines the checkpoint."""
+        checkpoint_id = barrier.checkpoint_id
+        try:
+            cuts = [self._cut_operator(node, checkpoint_id) for node in self._nodes]
+            writing = self._begin_writing(checkpoint_id, cuts)
+        except Exception as error:  # noqa: BLE001 - the checkpoint fails, the job may go on
+            self._replies.declined(checkpoint_id, _reason(error))
+            return
+        work = self._spawn(self._finish(checkpoint_id, writing, finished=finished))
+        self._running[checkpoint_id] = work
+        work.add_done_callback(lambda _: self._running.pop(checkpoint_id, None))
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """Stops the work for a checkpoint that is over without success."""
+        work = self._running.get(checkpoint_id)
+        if work is not None:
+            work.cancel()
+
+    def close(self) -> None:
+        """Stops all work; children are killed."""
+        for work in list(self._running.values()):
+            work.cancel()
+
+    def _cut_operator(self, node: ChainNode, checkpoint_id: int) -> _OperatorCut:
+        if not self._passive:
+            node.operator.snapshot_state(checkpoint_id)
+        context = node.context
+        keyed = context.keyed_state.snapshot() if node.keyed else None
+        if keyed is not None and not keyed.entries:
+            keyed = None
+        operator_state: OperatorStateSnapshot | None = context.operator_state.snapshot()
+        if operator_state is not None and operator_state.empty:
+            operator_state = None
+        return _OperatorCut(context.uid, keyed, operator_state)
+
+    def _begin_writing(
+        self, checkpoint_id: int, cuts: Sequence[_OperatorCut]
+    ) -> Callable[[], Coroutine[object, object, StateFile | None]]:
+        """Serialises a small cut, forks for a big one; returns what is left to do."""
+        cuts = [cut for cut in cuts if cut.keyed is not None or cut.operator_state is not None]
+        if not cuts:
+            return _nothing
+
+        def write(sink: ChunkSink, alive: Callable[[], bool]) -> None:
+            writer = SnapshotFileWriter(sink)
+            for cut in cuts:
+                if cut.keyed is not None:
+                    writer.add_keyed(cut.uid, cut.keyed, alive)
+                if cut.operator_state is not None:
+                    writer.add_operator_state(cut.uid, cut.operator_state)
+            writer.finish()
+
+        entries = sum(cut.keyed.entries for cut in cuts if cut.keyed is not None)
+        path = self._storage.local_path(checkpoint_id, self._file_name)
+        if (
+            entries > self._inline_entries_max
+            and path is not None
+            and can_fork()
+            and self._slots.alive < CHILDREN_MAX
+        ):
+            # A collection inside the fork's page copying would double the stall.
+            enabled = gc.isenabled()
+            gc.disable()
+            try:
+                child = SnapshotChild(write, str(path))
+            finally:
+                if enabled:
+                    gc.enable()
+            self._slots.alive += 1
+            return lambda: self._adopt(checkpoint_id, child)
+        buffer = _Buffer()
+        write(buffer, lambda: True)
+        data = b"".join(buffer.chunks)
+        return lambda: self._storage.write(checkpoint_id, self._file_name, data)
+
+    async def _adopt(self, checkpoint_id: int, child: SnapshotChild) -> StateFile | None:
+        try:
+            await child.wait()
+        finally:
+            self._slots.alive -= 1
+        return await self._storage.adopt(checkpoint_id, self._file_name)
+
+    async def _finish(
+        self,
+        checkpoint_id: int,
+        writing: Callable[[], Coroutine[object, object, StateFile | None]],
+        *,
+        finished: bool,
+    ) -> None:
+        try:
+            file = await writing()
+        except (OSError, StateError, SnapshotChildError) as error:
+            self._replies.declined(checkpoint_id, _reason(error))
+            return
+        for node in () if self._passive else self._nodes:
+            try:
+                await node.operator.flush(checkpoint_id)
+            except Exception as error:  # noqa: BLE001 - user code; reported as the task's failure
+                doing = f"flushing for checkpoint {checkpoint_id}"
+                self._replies.failed(node.failure(error, doing=doing))
+                return
+        self._replies.acknowledged(checkpoint_id, file, finished=finished)
+
+
+class _Buffer:
+    """A sink in memory."""
+
+    __slots__ = ("chunks",)
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+
+    def write(self, chunk: bytes, /) -> None:
+        self.chunks.append(chunk)
+
+
+async def _nothing() -> StateFile | None:
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, StateError | OSError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,101 @@
+"""Awaits every coroutine of an attempt; the first failure in time is the cause."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Coroutine
+
+logger = logging.getLogger(__name__)
+
+CANCELLATION_SECONDS = 30.0
+"""How long cancelled coroutines may take to end before they are named and left behind."""
+
+
+class StuckTasksError(Exception):
+    """Coroutines did not end within the cancellation deadline; names them with their stacks."""
+
+
+class Supervisor:
+    """Runs coroutines side by side until all are done, one fails, or a stop is asked for.
+
+    Not `asyncio.TaskGroup`: that loses a stop that coincides with a failure (3.11, 3.12), wraps
+    the user's error and waits for ever for a task that swallows its cancellation.
+    """
+
+    def __init__(self, *, cancellation_seconds: float = CANCELLATION_SECONDS) -> None:
+        self._cancellation_seconds = cancellation_seconds
+        self._members: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._stop_requested = False
+        self._failures: list[BaseException] = []
+
+    def spawn(
+        self, coroutine: Coroutine[object, object, None], name: str = "", *, background: bool = False
+    ) -> asyncio.Task[None]:
+        """Starts a coroutine; `run` does not wait for a background one, but it may fail the run."""
+        task = asyncio.get_running_loop().create_task(coroutine, name=name or None)
+        members = self._background if background else self._members
+        members.add(task)
+        task.add_done_callback(lambda done: self._ended(done, members))
+        return task
+
+    def fail(self, error: BaseException) -> None:
+        """Reports a failure that happened outside of the coroutines."""
+        self._failures.append(error)
+        self._changed.set()
+
+    def request_stop(self) -> None:
+        """Ends the run by cancelling what runs; outranks failures from now on."""
+        self._stop_requested = True
+        self._changed.set()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether `request_stop` was called."""
+        return self._stop_requested
+
+    async def run(self) -> None:
+        """Returns when all members are done or a stop was requested; raises the first failure.
+
+        Whatever the reason, nothing runs any more on return. Raises `StuckTasksError` if
+        something does not end within the cancellation deadline.
+        """
+        try:
+            while self._members and not self._failures and not self._stop_requested:
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            await self.cancel_all()
+        if self._failures and not self._stop_requested:
+            first, *later = self._failures
+            for other in later:
+                first.add_note(f"then also: {type(other).__name__}: {other}")
+            raise first
+
+    async def cancel_all(self) -> None:
+        """Cancels what runs and waits for its end."""
+        left = {task for task in self._members | self._background if not task.done()}
+        for task in left:
+            task.cancel()
+        if not left:
+            return
+        _, stuck = await asyncio.wait(left, timeout=self._cancellation_seconds)
+        if stuck:
+            raise StuckTasksError(_describe(stuck, self._cancellation_seconds))
+
+    def _ended(self, task: asyncio.Task[None], members: set[asyncio.Task[None]]) -> None:
+        members.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failures.append(error)
+        self._changed.set()
+
+
+def _describe(stuck: set[asyncio.Task[None]], seconds: float) -> str:
+    text = io.StringIO()
+    text.write(f"{len(stuck)} task(s) did not end within {seconds:g} s of their cancellation:\n")
+    for task in stuck:
+        task.print_stack(file=text)
+    return text.getvalue()

@@ -1,0 +1,388 @@
+"""One subtask: the loop that takes elements and mail, drives the chain and keeps to its budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Iterable
+from typing import Protocol
+
+from operators.elements import (
+    MAX_WATERMARK,
+    CheckpointBarrier,
+    CheckpointCancelled,
+    EndOfInput,
+    RecordBatch,
+    StreamElement,
+    Watermark,
+    WatermarkStatus,
+)
+from operators.source import InputStatus
+from operators.source_operator import SourceOperator
+from operators.stream_operator import StreamOperator
+from runtime.aligner import Alignment, BarrierAligner
+from runtime.chain import ChainNode
+from runtime.channel import OutputRoom
+from runtime.checkpoint_messages import SubtaskId
+from runtime.exchange import ControlElement, RecordWriter
+from runtime.gate import InputGate
+from runtime.lifecycle import close_operators, finish_operators, notify_operators, open_operators
+from runtime.mailbox import Mail, Mailbox
+from runtime.turn import OVERTIME_RECORDS_MAX, LoopTurn
+from runtime.valve import WatermarkValve
+from runtime.wakeup import Wakeup
+
+FIRST_RECORDS = 32
+"""A task starts with small units of work, because it does not know how slow user code is."""
+
+RECORDS_MAX = 1000
+"""Most records of one unit of work; a bounded source at full speed sends a watermark each."""
+
+
+class CheckpointCut(Protocol):
+    """Takes the cut of a subtask's operators and sees to the rest of the checkpoint beside it."""
+
+    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
+        """Fixes the cut now; serialises, stores, flushes and acknowledges in the background."""
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint is over without success."""
+
+    def close(self) -> None:
+        """Stops what runs beside the task."""
+
+
+class TaskListener(Protocol):
+    """Who wants to know what becomes of a task."""
+
+    def finished(self, task: Task) -> None:
+        """All its input is processed (or its source was stopped) and its outputs have ended."""
+
+    def checkpoint_declined(self, task: Task, checkpoint_id: int, reason: str) -> None:
+        """The task will not take part in this checkpoint."""
+
+
+class Task:
+    """Runs the operators of one subtask; everything they hold is touched by this coroutine only.
+
+    Input is taken only while every output has room, and the task waits on one wake-up that data,
+    room and mail all resolve. A unit of work (a batch, a watermark, a due timer) is a suspended
+    generator between its outputs; a due timer may come in between two records of another unit.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        subtask: SubtaskId,
+        head: ChainNode,
+        gate: InputGate | None,
+        wakeup: Wakeup,
+        mailbox: Mailbox,
+        room: OutputRoom,
+        turn: LoopTurn,
+        listener: TaskListener,
+        restored_finished: bool = False,
+        lingers: bool = False,
+    ) -> None:
+        self.name = name
+        self.subtask = subtask
+        self.head = head
+        self.nodes = list(head.nodes())
+        self.mailbox = mailbox
+        self.cut: CheckpointCut | None = None
+        self.ended = False
+        """Outputs have ended; nothing but checkpoints happens any more."""
+        self.watermark: int | None = None
+        self.records_in = 0
+        self._gate = gate
+        self._wakeup = wakeup
+        self._room = room
+        self._turn = turn
+        self._listener = listener
+        self.restored_finished = restored_finished
+        self._lingers = lingers
+        self._released = False
+        self._stopping = False
+        self._stack: list[Generator[None, None, None]] = []
+        self._records_limit = FIRST_RECORDS
+        self._newest_cut = -1
+        self._pending_trigger: CheckpointBarrier | None = None
+        self._writers: list[RecordWriter] = [
+            writer for node in self.nodes for route in node.routes for writer in route.writers
+        ]
+        self._bounded: list[StreamOperator] = [
+            node.operator
+            for node in self.nodes
+            if type(node.operator).has_room is not StreamOperator.has_room
+        ]
+        if gate is None:
+            assert isinstance(head.operator, SourceOperator)
+            self._source: SourceOperator | None = head.operator
+        else:
+            self._source = None
+            self._valve = WatermarkValve(len(gate.channels))
+            self._aligner = BarrierAligner(len(gate.channels))
+            self._unended = len(gate.channels)
+            self._drained = True
+
+    # -- what others may ask, at any time --------------------------------------------------------
+
+    def trigger_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """Starts a checkpoint here, if this task has no input that brings the barrier."""
+        self.mailbox.put(Mail(lambda: self._trigger(barrier)))
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durably complete."""
+        self.mailbox.put(Mail(lambda: self._notify(checkpoint_id, complete=True)))
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will never complete."""
+        self.mailbox.put(Mail(lambda: self._notify(checkpoint_id, complete=False)))
+
+    def release(self) -> None:
+        """A finished task may leave."""
+        self._released = True
+        self._wakeup.wake()
+
+    def stop_source(self) -> None:
+        """A source reads no more; the final checkpoint follows."""
+        if self._source is not None:
+            self._stopping = True
+            self._wakeup.wake()
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Opens the operators; those of a subtask restored as finished stay shut."""
+        if not self.restored_finished:
+            await open_operators(self.nodes)
+
+    async def run(self) -> None:
+        """Works until the input has ended (and, with checkpoints, until it is released)."""
+        await self._work()
+        if not self.restored_finished:
+            await finish_operators(self.nodes)
+
+    async def close(self) -> list[Exception]:
+        """Closes everything whatever happened before; returns what went wrong doing so."""
+        self.mailbox.close()
+        if self.cut is not None:
+            self.cut.close()
+        for work in self._stack:
+            work.close()
+        self._stack.clear()
+        return [] if self.restored_finished else await close_operators(self.nodes)
+
+    async def _work(self) -> None:
+        if self.restored_finished:
+            self._stack.append(self._end((MAX_WATERMARK,), drained=True, skip_operators=True))
+        wakeup, turn = self._wakeup, self._turn
+        turn.enter()
+        while True:
+            if len(self.mailbox):
+                self._serve_mail()
+            if self._stack:
+                idle = not self._has_room() or not self._advance()
+            elif self.ended:
+                if self._released or not self._lingers:
+                    return
+                idle = not len(self.mailbox)
+            else:
+                idle = not self._has_room() or not self._next_input()
+            if idle:
+                await wakeup.wait()
+                turn.enter()
+            elif turn.over():
+                await asyncio.sleep(0)
+                turn.enter()
+
+    def _has_room(self) -> bool:
+        if self._room.full:
+            return False
+        return all(operator.has_room for operator in self._bounded)
+
+    def _advance(self) -> bool:
+        """Goes on with the newest unit of work until it ends or must pause."""
+        room, mailbox, over = self._room, self.mailbox, self._turn.over
+        work = self._stack[-1]
+        for _ in work:
+            if room.full or mailbox or over():
+                return True
+        self._stack.pop()
+        return True
+
+    def _serve_mail(self) -> None:
+        """Runs mail: all kinds between units of work, timers only between two records of one."""
+        if not self._stack:
+            while not self._stack and (mail := self.mailbox.take()) is not None:
+                if self.ended and mail.between_records:
+                    continue
+                work = mail.run()
+                if work is not None:
+                    self._stack.append(work)
+        elif not any(node.operator.in_record for node in self.nodes):
+            mail = self.mailbox.take(between_records=True)
+            if mail is not None and (work := mail.run()) is not None:
+                self._stack.append(work)
+
+    def _start(self, work: Generator[None, None, None], records: int = 0) -> None:
+        """Begins a unit of work; how long a whole one takes teaches how many records fit."""
+        turn, room, mailbox = self._turn, self._room, self.mailbox
+        began = turn.monotonic()
+        for _ in work:
+            if room.full or mailbox or turn.over():
+                self._stack.append(work)
+                break
+        if records:
+            elapsed = turn.monotonic() - began
+            if elapsed > turn.seconds:
+                self._records_limit = max(1, min(records, self._records_limit) // 2)
+            elif records >= self._records_limit and elapsed < turn.seconds / 4:
+                self._records_limit = min(RECORDS_MAX, self._records_limit * 2)
+
+    def _next_input(self) -> bool:
+        """Takes the next element; false if there is nothing to do."""
+        limit = self._records_limit
+        if limit > OVERTIME_RECORDS_MAX and self._turn.over():
+            limit = OVERTIME_RECORDS_MAX
+        if self._source is not None:
+            return self._poll_source(self._source, limit)
+        gate = self._gate
+        assert gate is not None
+        element = gate.take(limit)
+        if element is None:
+            return False
+        if type(element) is RecordBatch:
+            count = len(element.values)
+            self.records_in += count
+            self._start(self.head.drive(element), count)
+        else:
+            self._control(element)  # type: ignore[arg-type]  # every other kind is control
+        return True
+
+    def _poll_source(self, source: SourceOperator, limit: int) -> bool:
+        if self._stopping:
+            return False
+        try:
+            polled = source.poll(limit)
+        except Exception as error:
+            raise self.head.failure(error, doing="reading its source") from error
+        if polled is InputStatus.NOTHING_AVAILABLE:
+            return False
+        if polled is InputStatus.END_OF_INPUT:
+            self._start(self._end((MAX_WATERMARK,), drained=True))
+            return True
+        self._start(self.head.drive_polled(polled), limit)
+        return True
+
+    def _control(self, element: ControlElement) -> None:
+        """Handles one control element of the channel that the gate took it from."""
+        gate = self._gate
+        assert gate is not None
+        assert gate.channel is not None
+        index = gate.channel.index
+        if type(element) is Watermark:
+            self._start(self._drive_all(self._valve.watermark(index, element.timestamp)))
+        elif type(element) is WatermarkStatus:
+            self._start(self._drive_all(self._valve.status(index, element.idle)))
+        elif type(element) is CheckpointBarrier:
+            self._align(self._aligner.barrier(index, element))
+        elif type(element) is CheckpointCancelled:
+            self._align(self._aligner.cancelled(index, element.checkpoint_id))
+        else:
+            assert type(element) is EndOfInput
+            self._channel_ended(index, drained=element.drained)
+
+    def _drive_all(self, elements: Iterable[StreamElement]) -> Generator[None, None, None]:
+        for element in elements:
+            if type(element) is Watermark:
+                self.watermark = element.timestamp
+            yield from self.head.drive(element)
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    def _align(self, alignment: Alignment) -> None:
+        gate = self._gate
+        assert gate is not None
+        for checkpoint_id in alignment.aborted:
+            self._listener.checkpoint_declined(self, checkpoint_id, "cancelled upstream")
+            self._send_control(CheckpointCancelled(checkpoint_id))
+        if alignment.unblock:
+            gate.unblock_all()
+        if alignment.block:
+            assert gate.channel is not None
+            gate.block(gate.channel)
+        if alignment.completed is not None:
+            self._checkpoint(alignment.completed)
+
+    def _trigger(self, barrier: CheckpointBarrier) -> None:
+        if barrier.checkpoint_id <= self._newest_cut:
+            return
+        if self._source is not None or self.ended:
+            self._checkpoint(barrier)
+        else:
+            # Needed only if all inputs end without bringing this barrier.
+            self._pending_trigger = barrier
+
+    def _checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """Sends the barrier on and takes the cut, in one step."""
+        assert self.cut is not None
+        assert not self._stack, "a checkpoint inside a unit of work"
+        self._newest_cut = barrier.checkpoint_id
+        if self._pending_trigger is not None:
+            if self._pending_trigger.checkpoint_id <= barrier.checkpoint_id:
+                self._pending_trigger = None
+        finished = self.ended
+        if not finished:
+            self._send_control(barrier)
+        self.cut.take(barrier, finished=finished)
+        if barrier.final and not finished:
+            self._finish(drained=False)
+
+    def _notify(self, checkpoint_id: int, *, complete: bool) -> None:
+        if not complete and self.cut is not None:
+            self.cut.notify_aborted(checkpoint_id)
+        if not self.restored_finished:
+            notify_operators(self.nodes, checkpoint_id, complete=complete)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _channel_ended(self, index: int, *, drained: bool) -> None:
+        self._unended -= 1
+        self._drained = self._drained and drained
+        elements = self._valve.ended(index, drained)
+        self._align(self._aligner.ended(index))
+        if self.ended:
+            return
+        if self._unended:
+            self._start(self._drive_all(elements))
+        elif self._drained:
+            self._start(self._end((MAX_WATERMARK,), drained=True))
+        else:
+            self._finish(drained=False)
+
+    def _end(
+        self, elements: Iterable[StreamElement], *, drained: bool, skip_operators: bool = False
+    ) -> Generator[None, None, None]:
+        """The work of the end of input: MAX watermark, the operators' last words, EndOfInput."""
+        if skip_operators:
+            for element in elements:
+                assert isinstance(element, Watermark)
+                self._send_control(element)
+        else:
+            yield from self._drive_all(elements)
+            yield from self.head.end_input()
+        self._finish(drained=drained)
+
+    def _finish(self, *, drained: bool) -> None:
+        self._send_control(EndOfInput(drained))
+        self.ended = True
+        self._listener.finished(self)
+        pending, self._pending_trigger = self._pending_trigger, None
+        if pending is not None and pending.checkpoint_id > self._newest_cut:
+            # The work that ends here is still on the stack: the cut comes after it.
+            self.trigger_checkpoint(pending)
+
+    def _send_control(self, element: ControlElement) -> None:
+        for writer in self._writers:
+            writer.control(element)
