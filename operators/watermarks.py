@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from operators.elements import MIN_TIMESTAMP, Watermark
 from operators.functions import callable_of, copy_function
@@ -163,7 +163,8 @@ class WatermarkAlignment:
 class WatermarkStrategy(Generic[T]):
     """How timestamps and watermarks of a stream come about (PyFlink: `WatermarkStrategy`).
 
-    Immutable: each ``with_*`` method returns a new strategy, in any order.
+    Immutable: each ``with_*`` method returns a new strategy, in any order. The factories give a
+    strategy of `Any`: no argument of theirs says what the records are.
     """
 
     generator_factory: Callable[[], WatermarkGenerator[T]] | None = None
@@ -174,12 +175,12 @@ class WatermarkStrategy(Generic[T]):
     alignment: WatermarkAlignment | None = None
 
     @staticmethod
-    def for_monotonous_timestamps() -> WatermarkStrategy[T]:
+    def for_monotonous_timestamps() -> WatermarkStrategy[Any]:
         """Timestamps never fall within a split."""
         return WatermarkStrategy(partial(BoundedOutOfOrdernessWatermarks, 0))
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: TimeLike) -> WatermarkStrategy[T]:
+    def for_bounded_out_of_orderness(max_out_of_orderness: TimeLike) -> WatermarkStrategy[Any]:
         """A record is at most this much older than the newest before it."""
         bound_ms = to_ms(max_out_of_orderness, "max_out_of_orderness")
         if bound_ms < 0:
@@ -187,7 +188,7 @@ class WatermarkStrategy(Generic[T]):
         return WatermarkStrategy(partial(BoundedOutOfOrdernessWatermarks, bound_ms))
 
     @staticmethod
-    def no_watermarks() -> WatermarkStrategy[T]:
+    def no_watermarks() -> WatermarkStrategy[Any]:
         """No watermarks but the one at the end of the input."""
         return WatermarkStrategy()
 

@@ -1,0 +1,125 @@
+"""Keyed process functions: state of the current key, timers, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from operators.elements import RecordBatch, StreamElement, Watermark
+from operators.process import CallContext, ProcessLoop
+from operators.process_functions import KeyedProcessFunction, TimeDomain, TimerService
+from operators.stream_operator import Work
+from operators.timers import InternalTimerService, KeyedTimerService
+from statebackends.backend import KeyedStateBackend
+from statebackends.timer_queue import Timer
+
+USER_TIMERS = "user-timers"
+"""The name under which timers of user functions are kept."""
+
+TIMERS_PER_PAUSE = 256
+"""After so many timers the task may look at its time budget, outputs or not."""
+
+
+class KeyedContext(CallContext, KeyedProcessFunction.OnTimerContext):
+    """The context of a keyed process function, for records and timers."""
+
+    __slots__ = ("_backend", "_timer_service", "domain")
+
+    def __init__(self, backend: KeyedStateBackend, timer_service: TimerService) -> None:
+        super().__init__()
+        self._backend = backend
+        self._timer_service = timer_service
+        self.domain: TimeDomain | None = None
+        """Of the timer at hand, None while a record is."""
+
+    def get_current_key(self) -> Hashable:
+        """See `KeyedProcessFunction.Context`."""
+        return self._backend.current_key
+
+    def timer_service(self) -> TimerService:
+        """See `KeyedProcessFunction.Context`."""
+        return self._timer_service
+
+    def timestamp(self) -> int | None:
+        """See `KeyedProcessFunction.Context`."""
+        return self.current
+
+    def time_domain(self) -> TimeDomain:
+        """See `KeyedProcessFunction.OnTimerContext`; `RuntimeError` outside `on_timer`."""
+        if self.domain is None:
+            raise RuntimeError("time_domain() is known in on_timer only")
+        return self.domain
+
+
+class KeyedProcessOperator(ProcessLoop):
+    """Runs a `KeyedProcessFunction`, or a callable of value and context."""
+
+    def __init__(self, function: object) -> None:
+        super().__init__(function)
+        self._on_timer = getattr(function, "on_timer", None)
+
+    def initialize_state(self) -> None:
+        """Fetches the timers."""
+        self._backend = self.context.keyed_state
+        self._timers = InternalTimerService(USER_TIMERS, self.context, self._fire_processing)
+        timer_service = KeyedTimerService(self._timers, self.context)
+        self._call_context = KeyedContext(self._backend, timer_service)
+
+    def open(self) -> None:
+        """Opens the user function, then lets restored timers fire."""
+        super().open()
+        self._timers.open()
+
+    def close(self) -> None:
+        """Gives up the wake-up and closes the user function."""
+        if hasattr(self, "_timers"):
+            self._timers.close()
+        super().close()
+
+    def process_batch(self, batch: RecordBatch) -> Work:
+        """The outputs of a call per record."""
+        if batch.keys is None:
+            raise ValueError("records without keys came to a keyed operator")
+        backend = self._backend
+        try:
+            yield from self._run(batch, batch.keys, backend.set_current_key, self._call_context)
+        except BaseException:
+            self.key = backend.current_key
+            raise
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        """Fires the event-time timers that became due, then puts the watermark out."""
+        self._timers.advance_watermark(watermark.timestamp)
+        yield from self._fire(TimeDomain.EVENT_TIME)
+        yield watermark
+
+    def _fire_processing(self) -> Work:
+        return self._fire(TimeDomain.PROCESSING_TIME)
+
+    def _fire(self, domain: TimeDomain) -> Iterator[StreamElement]:
+        timers = self._timers
+        timed = domain is TimeDomain.EVENT_TIME
+        poll = timers.poll_event if timed else timers.poll_processing
+        fired = 0
+        try:
+            while (timer := poll()) is not None:
+                yield from self._call_timer(timer, domain)
+                fired += 1
+                if fired % TIMERS_PER_PAUSE == 0:
+                    yield from self._hand_on(timed=timed, inside=False)
+                    yield RecordBatch([])
+        except BaseException:
+            self.key = self._backend.current_key
+            raise
+        yield from self._hand_on(timed=timed, inside=False)
+
+    def _call_timer(self, timer: Timer, domain: TimeDomain) -> Iterator[StreamElement]:
+        if self._on_timer is None:
+            return
+        self._records = None
+        self._backend.set_current_key(timer.key)
+        context = self._call_context
+        context.current = timer.timestamp
+        context.domain = domain
+        timestamp = timer.timestamp if domain is TimeDomain.EVENT_TIME else None
+        yield from self._emit(self._on_timer(timer.timestamp, context), "on_timer", timestamp)
+        context.domain = None

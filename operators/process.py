@@ -1,0 +1,177 @@
+"""Process functions on streams that are not keyed, and the loop that the keyed ones share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import repeat
+from types import GeneratorType
+
+from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
+from operators.functions import callable_of
+from operators.output_tag import OutputTag
+from operators.outputs import Outputs, outputs_in
+from operators.process_functions import ProcessFunction, TimerService
+from operators.stream_operator import BATCH_RECORDS_MAX, OperatorContext, Work
+from operators.user_function import UserFunctionOperator
+from statebackends.clock import Clock
+
+
+class CallContext:
+    """What a call is about; one object serves all calls of an operator."""
+
+    __slots__ = ("current",)
+
+    def __init__(self) -> None:
+        self.current: int | None = None
+        """Timestamp of the record or timer at hand."""
+
+
+class ProcessContext(CallContext, ProcessFunction.Context):
+    """The context of a process function."""
+
+    __slots__ = ("_timer_service",)
+
+    def __init__(self, timer_service: TimerService) -> None:
+        super().__init__()
+        self._timer_service = timer_service
+
+    def timer_service(self) -> TimerService:
+        """See `ProcessFunction.Context`."""
+        return self._timer_service
+
+    def timestamp(self) -> int | None:
+        """See `ProcessFunction.Context`."""
+        return self.current
+
+
+class UnkeyedTimerService(TimerService):
+    """Clocks without timers: a timer belongs to a key."""
+
+    __slots__ = ("_clock", "watermark")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.watermark = MIN_TIMESTAMP
+
+    def current_processing_time(self) -> int:
+        """Processing time in ms since the epoch."""
+        return self._clock.now_ms()
+
+    def current_watermark(self) -> int:
+        """The watermark."""
+        return self.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Raises `TypeError`."""
+        raise _no_timers()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Raises `TypeError`."""
+        raise _no_timers()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Raises `TypeError`."""
+        raise _no_timers()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Raises `TypeError`."""
+        raise _no_timers()
+
+
+def _no_timers() -> TypeError:
+    return TypeError("timers need a keyed stream: call key_by before process")
+
+
+class ProcessLoop(UserFunctionOperator):
+    """Calls a process function per record and hands on its outputs in order.
+
+    Subclasses say what becomes current before each call. The outputs of a call carry the
+    record's timestamp. A call that gives out without end is handed on in full batches.
+    """
+
+    def __init__(self, function: object) -> None:
+        super().__init__(function)
+        self._process_element = callable_of(function, "process_element")
+        self._outputs = Outputs()
+        self._touched: list[object] = []
+        """Mutable objects that state has handed out during the call at hand."""
+
+    def _run(
+        self,
+        batch: RecordBatch,
+        keys: Iterable[Hashable],
+        set_current_key: Callable[[Hashable], object],
+        context: CallContext,
+    ) -> Iterator[StreamElement]:
+        process_element = self._process_element
+        outputs = self._outputs
+        values_out = outputs.values
+        append = values_out.append
+        append_timestamp = outputs.timestamps.append
+        self._size = len(batch.values)
+        records = self._records = iter(batch.values)
+        timestamps = batch.timestamps
+        timed = timestamps is not None
+        for key, value, timestamp in zip(keys, records, timestamps or repeat(None), strict=False):
+            set_current_key(key)
+            context.current = timestamp
+            result = process_element(value, context)
+            if result.__class__ is not GeneratorType:
+                if result is None:
+                    continue
+                if result.__class__ is not list:
+                    result = outputs_in(result, "process_element")
+            for output in result:  # type: ignore[attr-defined]  # made sure of above
+                if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
+                    outputs.put_side(output, timestamp)
+                else:
+                    append(output)
+                    append_timestamp(timestamp)
+                if len(values_out) + outputs.side_count >= BATCH_RECORDS_MAX:
+                    yield from self._hand_on(timed=timed, inside=True)
+                    self._records = records
+        yield from self._hand_on(timed=timed, inside=False)
+
+    def _emit(self, result: object, method: str, timestamp: int | None) -> Iterator[StreamElement]:
+        """The same for the result of a single call; leaves a batch that is not full."""
+        outputs = self._outputs
+        for output in outputs_in(result, method):
+            if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
+                outputs.put_side(output, timestamp)
+            else:
+                outputs.values.append(output)
+                outputs.timestamps.append(timestamp)
+            if len(outputs.values) + outputs.side_count >= BATCH_RECORDS_MAX:
+                yield from self._hand_on(timed=timestamp is not None, inside=True)
+
+    def _hand_on(self, *, timed: bool, inside: bool) -> Iterator[StreamElement]:
+        """Puts out what was collected; `inside` a call, nothing else may come in between."""
+        elements = self._outputs.take(timed=timed)
+        if not elements:
+            return
+        # Between the batches of several outputs nothing may come in either: it would overtake.
+        self.in_record = True
+        yield from elements[:-1]
+        self.in_record = inside
+        yield elements[-1]
+        self.in_record = False
+
+
+class ProcessOperator(ProcessLoop):
+    """Runs a `ProcessFunction`, or a callable of value and context."""
+
+    def setup(self, context: OperatorContext) -> None:
+        """Makes the one context of all calls."""
+        super().setup(context)
+        self._timer_service = UnkeyedTimerService(context.clock)
+        self._call_context = ProcessContext(self._timer_service)
+
+    def process_batch(self, batch: RecordBatch) -> Work:
+        """The outputs of a call per record."""
+        # Without keys there is nothing to make current; `bool` is the cheapest call there is.
+        return self._run(batch, repeat(None), bool, self._call_context)
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        """Remembers the watermark for the context."""
+        self._timer_service.watermark = watermark.timestamp
+        return (watermark,)
