@@ -123,7 +123,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
                 _sync(self.directory)
             temporary = folder / _TEMPORARY_NAME
             _write_durably(temporary, metadata)
-            with _named(path, "cannot be put in place"):
+            with _named(path, "cannot be put in place"), _removed_on_failure(temporary):
                 temporary.rename(path)
                 _sync(folder)
 
@@ -189,7 +189,10 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def _make_folder(self, checkpoint_id: int) -> None:
         folder = self._folder(checkpoint_id)
         with _named(folder, "cannot be made"):
+            missing = [path for path in folder.parents if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
+            for path in missing:
+                _sync(path.parent)
 
     def _begun(self) -> list[int]:
         with _named(self.directory, "cannot be listed"):
@@ -239,17 +242,27 @@ def _named(path: Path, what: str) -> Iterator[None]:
         raise CheckpointStorageError(f"{path}: {what}: {error.strerror or error}") from error
 
 
-def _write_durably(path: Path, data: bytes) -> None:
+@contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
     try:
-        with _named(path, "cannot be written"), path.open("wb", buffering=0) as file:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-    except CheckpointStorageError:
+        yield
+    except OSError:
+        # What failed is told; that a rest of it could not be removed would only hide it.
         with suppress(OSError):
             path.unlink(missing_ok=True)
         raise
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with (
+        _named(path, "cannot be written"),
+        _removed_on_failure(path),
+        path.open("wb", buffering=0) as file,
+    ):
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
 
 
 def _sync(path: Path) -> None:
