@@ -22,6 +22,8 @@ class Window(Protocol):
         """The last timestamp in ms that belongs to the window."""
         ...
 
+    def __hash__(self) -> int: ...
+
 
 W_contra = TypeVar("W_contra", bound=Window, contravariant=True)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, MutableMapping
 from itertools import repeat
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from operators.functions import AggregateFunction, Function, ReduceFunction, callable_of
+from operators.functions import AggregateFunction, ReduceFunction, callable_of
 from operators.triggers import Window
 from operators.window_grid import TimeWindow
 from statebackends.descriptors import (
@@ -21,6 +21,7 @@ from statebackends.descriptors import (
     ReducingStateDescriptor,
     StateDescriptor,
 )
+from statebackends.mutability import copy_value
 
 V = TypeVar("V")
 Table = MutableMapping[Hashable, V]
@@ -66,6 +67,14 @@ class WindowContents(ABC, Generic[V]):
     def elements(self, result: object) -> Iterable[object]:
         """What a window function gets as its elements."""
         return [result]
+
+    def detached(self, result: object, contents: V) -> object:
+        """`result` with no part that later elements could change, if the window stays."""
+        if result is contents or (
+            isinstance(result, tuple) and any(part is contents for part in result)
+        ):
+            return copy_value(result)
+        return result
 
     def fold(
         self,
@@ -113,6 +122,10 @@ class ListContents(WindowContents[list[object]]):
     ) -> list[object]:
         """The lists themselves."""
         return cast("list[object]", contents)
+
+    def detached(self, result: object, contents: list[object]) -> object:
+        """A list of its own with the same elements."""
+        return contents.copy()
 
     def elements(self, result: object) -> Iterable[object]:
         """The list."""
@@ -266,8 +279,3 @@ class CountContents(WindowContents[int]):
             else:
                 table[key] = before + count
         return new
-
-
-def user_function(contents: WindowContents[Any]) -> Function | None:
-    """The user's function object, if the contents have one that can be opened and closed."""
-    return contents.function if isinstance(contents.function, Function) else None

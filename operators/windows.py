@@ -66,7 +66,7 @@ class WindowAssigner(ABC, Generic[T_contra, W_co]):
         """Whether the windows end by the watermark rather than by the clock."""
 
 
-class _GridWindows(WindowAssigner[object, TimeWindow]):
+class GridWindows(WindowAssigner[object, TimeWindow]):
     """Windows at regular distances; the classes below add the kind of time and the arguments."""
 
     def __init__(self, size: TimeLike, slide: TimeLike, offset: TimeLike, distance: str) -> None:
@@ -101,7 +101,7 @@ class _GridWindows(WindowAssigner[object, TimeWindow]):
         return f"{type(self).__name__}(size={grid.size}{slide}, offset={grid.offset})"
 
 
-class TumblingEventTimeWindows(_GridWindows):
+class TumblingEventTimeWindows(GridWindows):
     """Windows of equal size side by side, by the timestamps of the records.
 
     `offset` shifts all windows and may be negative (windows of days in a time zone); its
@@ -121,7 +121,7 @@ class TumblingEventTimeWindows(_GridWindows):
         return True
 
 
-class TumblingProcessingTimeWindows(_GridWindows):
+class TumblingProcessingTimeWindows(GridWindows):
     """As `TumblingEventTimeWindows`, by the clock: a record belongs to the time it comes in."""
 
     def __init__(self, size: TimeLike, offset: TimeLike = 0) -> None:
@@ -137,7 +137,7 @@ class TumblingProcessingTimeWindows(_GridWindows):
         return False
 
 
-class SlidingEventTimeWindows(_GridWindows):
+class SlidingEventTimeWindows(GridWindows):
     """Windows of `size` that start each `slide`, by the timestamps of the records.
 
     A slide below the size makes a record belong to several windows, one above it leaves gaps
@@ -159,7 +159,7 @@ class SlidingEventTimeWindows(_GridWindows):
         return True
 
 
-class SlidingProcessingTimeWindows(_GridWindows):
+class SlidingProcessingTimeWindows(GridWindows):
     """As `SlidingEventTimeWindows`, by the clock: a record belongs to the time it comes in."""
 
     def __init__(self, size: TimeLike, slide: TimeLike, offset: TimeLike = 0) -> None:
