@@ -31,13 +31,14 @@ from operators.graph import (
     StreamNode,
 )
 from operators.output_tag import OutputTag
+from operators.process import ProcessOperator
 from operators.process_functions import ProcessFunction
 from operators.result_buffer import CloseableIterator, ResultBuffer
 from operators.sink import Sink
 from operators.sink_operator import SinkOperator
 from operators.source import Source
 from operators.source_operator import SourceOperator
-from operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
+from operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from operators.stream_operator import OperatorFactory
 from operators.stream_settings import OperatorSettings
 from operators.timestamps import TimestampsAndWatermarksOperator
