@@ -22,7 +22,7 @@ def encode_float(number: float) -> bytes:
         return _encode_whole(int(number))
     if math.isfinite(number):
         return _encode_ratio(*float(number).as_integer_ratio())
-    if number != number:  # noqa: PLR0124 - what tells a NaN
+    if number != number:
         raise UnstableKeyError(f"NaN has no stable form as a key: {_NAN_REMEDY}")
     return b"f+inf" if number > 0 else b"f-inf"
 

@@ -12,8 +12,6 @@ from statebackends.serializers import (
     CompositeSerializer,
     TypeSerializer,
     all_exact,
-    dump_blobs,
-    load_blobs,
 )
 
 
@@ -58,9 +56,9 @@ class RecordSerializer(CompositeSerializer[Any]):
         if self._custom or not all_exact(values, self._cls):
             return None
         width = len(self._names)
-        if values and hasattr(values[0], "__dict__"):
-            if any(len(value.__dict__) != width for value in values):
-                return None
+        has_dict = bool(values) and hasattr(values[0], "__dict__")
+        if has_dict and any(len(value.__dict__) != width for value in values):
+            return None
         try:
             columns = [list(map(attrgetter(name), values)) for name in self._names]
         except AttributeError:
@@ -76,8 +74,8 @@ class RecordSerializer(CompositeSerializer[Any]):
 
     def _join(self, parts: list[bytes]) -> list[Any]:
         (count,) = struct.unpack("<I", parts[0])
-        cls = self._cls
-        values = [object.__new__(cls) for _ in range(count)]
+        cls: Any = self._cls
+        values = [cls.__new__(cls) for _ in range(count)]
         for name, field, part in zip(self._names, self._fields, parts[1:], strict=True):
             for value, item in zip(values, field.load_column(part), strict=True):
                 object.__setattr__(value, name, item)
