@@ -22,7 +22,6 @@ from runtime.checkpoint_messages import (
     AbortReason,
     Acknowledgement,
     AttemptId,
-    CheckpointSettings,
     CutEnumerators,
     Decline,
     Discard,
@@ -39,6 +38,7 @@ from runtime.checkpoint_messages import (
 )
 from runtime.checkpoint_schedule import CheckpointSchedule
 from runtime.checkpoint_statistics import CheckpointCounters, CheckpointStatistics
+from runtime.survival_settings import CheckpointSettings
 
 
 class _Phase(Enum):
@@ -267,7 +267,8 @@ class CheckpointCoordinator:
 
     @property
     def _has_place(self) -> bool:
-        return len(self._pending) < self.settings.max_concurrent
+        limit = 1 if self.settings.min_pause_ms else self.settings.max_concurrent
+        return len(self._pending) < limit
 
     @property
     def _storing(self) -> _Pending | None:

@@ -1,4 +1,4 @@
-"""What goes in and out of the checkpoint coordinator: settings, messages, effects."""
+"""What goes in and out of the checkpoint coordinator: messages of the tasks, and effects."""
 
 from __future__ import annotations
 
@@ -24,34 +24,6 @@ class AttemptId(NamedTuple):
 
     epoch: int
     attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointSettings:
-    """How often and how patiently checkpoints are taken (Flink: `execution.checkpointing.*`).
-
-    * `interval_ms`: from one trigger to the next; None takes checkpoints on request only.
-    * `timeout_ms`: a checkpoint without all acknowledgements after this long is given up.
-    * `min_pause_ms`: least time between the completion of one and the next periodic trigger.
-    * `max_concurrent`: checkpoints that may be pending at once.
-    * `tolerable_failures`: failures in a row that the job survives.
-    * `retained`: completed checkpoints that are kept.
-    """
-
-    interval_ms: int | None = None
-    timeout_ms: int = 600_000
-    min_pause_ms: int = 0
-    max_concurrent: int = 1
-    tolerable_failures: int = 0
-    retained: int = 3
-
-    def __post_init__(self) -> None:
-        least = {"timeout_ms": 1, "min_pause_ms": 0, "max_concurrent": 1, "tolerable_failures": 0}
-        for name, minimum in {**least, "retained": 1}.items():
-            if getattr(self, name) < minimum:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be at least {minimum}")
-        if self.interval_ms is not None and self.interval_ms < 1:
-            raise ValueError(f"interval_ms is {self.interval_ms}, must be at least 1 or None")
 
 
 # -- messages of the tasks ---------------------------------------------------------------------

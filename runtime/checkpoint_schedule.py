@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.checkpoint_messages import CheckpointSettings
+from runtime.survival_settings import CheckpointSettings
 
 
 class CheckpointSchedule:

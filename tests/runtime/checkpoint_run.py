@@ -7,7 +7,6 @@ from runtime.checkpoint_messages import (
     AbortReason,
     Acknowledgement,
     AttemptId,
-    CheckpointSettings,
     CutEnumerators,
     Decline,
     Effect,
@@ -17,6 +16,7 @@ from runtime.checkpoint_messages import (
     StoreMetadata,
     SubtaskId,
 )
+from runtime.survival_settings import CheckpointSettings
 from statebackends.storage import StateFile
 
 ATTEMPT = AttemptId(epoch=3, attempt=1)

@@ -7,7 +7,6 @@ from runtime.checkpoint_messages import (
     AbortReason,
     Acknowledgement,
     AttemptId,
-    CheckpointSettings,
     CutEnumerators,
     Discard,
     NotifyAborted,
@@ -17,6 +16,7 @@ from runtime.checkpoint_messages import (
     TriggerSources,
     WakeAt,
 )
+from runtime.survival_settings import CheckpointSettings
 from tests.runtime.checkpoint_run import ATTEMPT, LEFT, RIGHT, SOURCE, SUBTASKS, Run
 
 
@@ -344,10 +344,3 @@ def test_statistics_tell_duration_and_size_of_the_latest() -> None:
 
     assert (statistics.triggered, statistics.completed, statistics.pending) == (1, 1, 0)
     assert (statistics.latest_duration_ms, statistics.latest_size_bytes) == (250, 300)
-
-
-@pytest.mark.parametrize("name", ["interval_ms", "timeout_ms", "max_concurrent", "retained"])
-def test_settings_below_their_least_value_are_refused(name: str) -> None:
-    """The error names the setting and the value."""
-    with pytest.raises(ValueError, match=f"{name} is 0"):
-        CheckpointSettings(**{name: 0})

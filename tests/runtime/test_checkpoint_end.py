@@ -3,11 +3,11 @@
 from runtime.checkpoint import CheckpointCoordinator
 from runtime.checkpoint_messages import (
     AbortReason,
-    CheckpointSettings,
     FinalCheckpointEnded,
     ReleaseFinished,
     TriggerSources,
 )
+from runtime.survival_settings import CheckpointSettings
 from tests.runtime.checkpoint_run import ATTEMPT, LEFT, RIGHT, SOURCE, SUBTASKS, Run
 
 
