@@ -54,7 +54,8 @@ def check_object(given: object, method: str, wanted: type[object], entry: str = 
         advice = f"; derive a class from {wanted.__name__} and pass an object of it"
     else:
         advice = ""
-    raise TypeError(f"{method}() takes a {wanted.__name__}, but got {_kind(given)}{advice}")
+    article = "an" if wanted.__name__[0] in "AEIOU" else "a"
+    raise TypeError(f"{method}() takes {article} {wanted.__name__}, but got {_kind(given)}{advice}")
 
 
 def operator_factory(
