@@ -27,6 +27,7 @@ __all__ = [
     "PartitionableListState",
     "RedistributionMode",
     "RestoredOperatorState",
+    "broadcast",
     "split_distribute",
     "union",
 ]
@@ -58,6 +59,11 @@ def union(parts: Sequence[Sequence[T]], new_parallelism: int) -> list[list[T]]:
     """Gives the entries of all former subtasks to each new one."""
     entries = [entry for part in parts for entry in part]
     return [list(entries) for _ in range(new_parallelism)]
+
+
+def broadcast(parts: Sequence[Sequence[T]], new_parallelism: int) -> list[list[T]]:
+    """Gives each new subtask a copy of what one former subtask had; all of them had the same."""
+    return [list(parts[index % len(parts)]) for index in range(new_parallelism)]
 
 
 class PartitionableListState(ListState[T], Generic[T]):
