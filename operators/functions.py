@@ -109,11 +109,13 @@ class CallableAggregate(AggregateFunction[IN, ACC, OUT]):
         merge: Callable[[ACC, ACC], ACC] | None = None,
     ) -> None:
         # The callables shadow the methods, so that a call costs what the callable costs.
-        self.create_accumulator = create  # type: ignore[method-assign]  # shadows on purpose
-        self.add = add  # type: ignore[method-assign]  # shadows on purpose
-        self.get_result = get_result or _itself  # type: ignore[method-assign]  # shadows on purpose
-        if merge is not None:
-            self.merge = merge  # type: ignore[method-assign]  # shadows on purpose
+        shadows = {
+            "create_accumulator": create,
+            "add": add,
+            "get_result": _itself if get_result is None else get_result,
+            "merge": merge,
+        }
+        self.__dict__.update((name, f) for name, f in shadows.items() if f is not None)
 
     def create_accumulator(self) -> ACC:
         """Replaced by the callable."""
@@ -128,7 +130,7 @@ class CallableAggregate(AggregateFunction[IN, ACC, OUT]):
         raise AssertionError
 
 
-def _itself(value: OUT) -> OUT:
+def _itself(value: object) -> object:
     return value
 
 

@@ -60,6 +60,7 @@ class KeyedProcessOperator(ProcessLoop):
     def initialize_state(self) -> None:
         """Fetches the timers."""
         self._backend = self.context.keyed_state
+        self._touched = self._backend.touched
         self._timers = InternalTimerService(USER_TIMERS, self.context, self._fire_processing)
         timer_service = KeyedTimerService(self._timers, self.context)
         self._call_context = KeyedContext(self._backend, timer_service)

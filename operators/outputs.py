@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from operators.elements import RecordBatch, SideBatch, StreamElement
 from operators.output_tag import OutputTag
+from statebackends.mutability import copy_value
 
 
 class Outputs:
@@ -76,3 +77,21 @@ def outputs_in(result: object, method: str) -> Iterable[object]:
             f"write `yield {result!r:.80}`, or return a list"
         )
     return result
+
+
+def detached(output: object, touched: list[object]) -> object:
+    """`output`, or a copy where it or (in a tuple) an element is an object that state holds.
+
+    State goes on changing such an object; a batch would show its last form in every place.
+    """
+    if isinstance(output, tuple):
+        elements = [_copied(element, touched) for element in output]
+        if all(new is old for new, old in zip(elements, output, strict=True)):
+            return output
+        make = getattr(output, "_make", tuple)
+        return make(elements)
+    return _copied(output, touched)
+
+
+def _copied(value: object, touched: list[object]) -> object:
+    return copy_value(value) if any(value is held for held in touched) else value

@@ -9,7 +9,7 @@ from types import GeneratorType
 from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
 from operators.functions import callable_of
 from operators.output_tag import OutputTag
-from operators.outputs import Outputs, outputs_in
+from operators.outputs import Outputs, detached, outputs_in
 from operators.process_functions import ProcessFunction, TimerService
 from operators.stream_operator import BATCH_RECORDS_MAX, OperatorContext, Work
 from operators.user_function import UserFunctionOperator
@@ -94,7 +94,7 @@ class ProcessLoop(UserFunctionOperator):
         self._process_element = callable_of(function, "process_element")
         self._outputs = Outputs()
         self._touched: list[object] = []
-        """Mutable objects that state has handed out during the call at hand."""
+        """Mutable objects that state has taken or handed out in the call at hand."""
 
     def _run(
         self,
@@ -104,6 +104,7 @@ class ProcessLoop(UserFunctionOperator):
         context: CallContext,
     ) -> Iterator[StreamElement]:
         process_element = self._process_element
+        touched = self._touched
         outputs = self._outputs
         values_out = outputs.values
         append = values_out.append
@@ -121,7 +122,9 @@ class ProcessLoop(UserFunctionOperator):
                     continue
                 if result.__class__ is not list:
                     result = outputs_in(result, "process_element")
-            for output in result:  # type: ignore[attr-defined]  # made sure of above
+            for output in result:
+                if touched:
+                    output = detached(output, touched)
                 if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
                     outputs.put_side(output, timestamp)
                 else:
@@ -136,6 +139,8 @@ class ProcessLoop(UserFunctionOperator):
         """The same for the result of a single call; leaves a batch that is not full."""
         outputs = self._outputs
         for output in outputs_in(result, method):
+            if self._touched:
+                output = detached(output, self._touched)
             if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
                 outputs.put_side(output, timestamp)
             else:

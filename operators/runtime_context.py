@@ -28,6 +28,7 @@ T = TypeVar("T")
 MK = TypeVar("MK", bound=Hashable)
 MV = TypeVar("MV")
 IN = TypeVar("IN")
+ACC = TypeVar("ACC")
 OUT = TypeVar("OUT")
 
 
@@ -96,7 +97,7 @@ class RuntimeContext:
         return cast("ReducingState[T]", state)
 
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor[IN, OUT]
+        self, state_descriptor: AggregatingStateDescriptor[IN, ACC, OUT]
     ) -> AggregatingState[IN, OUT]:
         """An accumulator per key."""
         state = self._context.keyed_state.get_partitioned_state(state_descriptor)

@@ -78,7 +78,7 @@ class FlatMapOperator(UserFunctionOperator):
                 if results is None:
                     continue
                 results = outputs_in(results, "flat_map")
-            for result in results:  # type: ignore[attr-defined]  # made sure of above
+            for result in results:
                 values_out.append(result)
                 timestamps_out.append(timestamp)
                 if len(values_out) >= BATCH_RECORDS_MAX:

@@ -11,9 +11,6 @@ from statebackends.backend import VOID_NAMESPACE
 from statebackends.clock import ScheduledCall
 from statebackends.timer_queue import Timer
 
-WAKE_UP_AHEAD_MAX_MS = 86_400_000
-"""A wake-up is scheduled at most a day ahead, so that no event loop sees an absurd delay."""
-
 FINAL_TIMERS_MAX = 1_000_000
 """Timers registered while the final watermark fires, before that counts as endless."""
 
@@ -119,8 +116,8 @@ class InternalTimerService:
             if self._wake_up_at <= earliest:
                 return
             self._wake_up.cancel()
-        self._wake_up_at = min(earliest, self._clock.now_ms() + WAKE_UP_AHEAD_MAX_MS)
-        self._wake_up = self._clock.call_at(self._wake_up_at, self._wake)
+        self._wake_up_at = earliest
+        self._wake_up = self._clock.call_at(earliest, self._wake)
 
     def close(self) -> None:
         """Gives up the wake-up."""
