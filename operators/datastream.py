@@ -311,7 +311,7 @@ class DataStream(OperatorSettings, Generic[T]):
 def source_stream(
     graph: StreamGraph,
     source: Source[T],
-    watermark_strategy: WatermarkStrategy[T],
+    watermark_strategy: WatermarkStrategy[Any],
     source_name: str,
     type_info: object = None,
 ) -> DataStream[T]:
