@@ -21,7 +21,7 @@ from statebackends.descriptors import (
     ReducingStateDescriptor,
     StateDescriptor,
 )
-from statebackends.mutability import copy_value
+from statebackends.mutability import IMMUTABLE_TYPES, copy_value
 
 V = TypeVar("V")
 Table = MutableMapping[Hashable, V]
@@ -61,7 +61,7 @@ class WindowContents(ABC, Generic[V]):
         """The contents after one more element; may be the object given, changed."""
 
     @abstractmethod
-    def results(self, window: Window, keys: list[Hashable], contents: list[V]) -> list[object]:
+    def results(self, window: Window, keys: list[Hashable], contents: Iterable[V]) -> list[object]:
         """What a firing puts out (or gives to the window function), one per key."""
 
     def elements(self, result: object) -> Iterable[object]:
@@ -70,6 +70,8 @@ class WindowContents(ABC, Generic[V]):
 
     def detached(self, result: object, contents: V) -> object:
         """`result` with no part that later elements could change, if the window stays."""
+        if type(contents) in IMMUTABLE_TYPES:
+            return result
         if result is contents or (
             isinstance(result, tuple) and any(part is contents for part in result)
         ):
@@ -118,10 +120,10 @@ class ListContents(WindowContents[list[object]]):
         return contents
 
     def results(
-        self, window: Window, keys: list[Hashable], contents: list[list[object]]
+        self, window: Window, keys: list[Hashable], contents: Iterable[list[object]]
     ) -> list[object]:
         """The lists themselves."""
-        return cast("list[object]", contents)
+        return list(contents)
 
     def detached(self, result: object, contents: list[object]) -> object:
         """A list of its own with the same elements."""
@@ -152,9 +154,11 @@ class ReduceContents(WindowContents[object]):
         """What was reduced so far comes first, then the element."""
         return self._reduce(contents, value)
 
-    def results(self, window: Window, keys: list[Hashable], contents: list[object]) -> list[object]:
+    def results(
+        self, window: Window, keys: list[Hashable], contents: Iterable[object]
+    ) -> list[object]:
         """The reduced values."""
-        return contents
+        return list(contents)
 
     def fold(
         self,
@@ -198,7 +202,9 @@ class AggregateContents(WindowContents[object]):
         """The accumulator with one more element."""
         return self._add(value, contents)
 
-    def results(self, window: Window, keys: list[Hashable], contents: list[object]) -> list[object]:
+    def results(
+        self, window: Window, keys: list[Hashable], contents: Iterable[object]
+    ) -> list[object]:
         """The results of the accumulators."""
         return list(map(self._get_result, contents))
 
@@ -253,7 +259,9 @@ class CountContents(WindowContents[int]):
         """One more."""
         return contents + 1
 
-    def results(self, window: Window, keys: list[Hashable], contents: list[int]) -> list[object]:
+    def results(
+        self, window: Window, keys: list[Hashable], contents: Iterable[int]
+    ) -> list[object]:
         """A `WindowCount` per key."""
         start, end = window if isinstance(window, TimeWindow) else (None, None)
         rows = zip(keys, repeat(start), repeat(end), contents)

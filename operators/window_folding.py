@@ -26,9 +26,10 @@ from operators.elements import (
     Watermark,
 )
 from operators.output_tag import OutputTag
-from operators.stream_operator import BATCH_RECORDS_MAX, Work
+from operators.stream_operator import Work
 from operators.triggers import EventTimeTrigger, Window
 from operators.window_contents import ABSENT, WindowContents
+from operators.window_functions import ProcessWindowFunction
 from operators.window_grid import TimeWindow
 from operators.window_operator import (
     AnyWindowFunction,
@@ -39,6 +40,9 @@ from operators.window_operator import (
 from operators.windows import GridWindows
 
 V = TypeVar("V")
+
+KEYS_A_PAUSE = 2_048
+"""Keys of windows that are fired or removed without output between two offers to pause."""
 
 
 class FoldingWindowOperator(WindowOperator[V]):
@@ -54,6 +58,10 @@ class FoldingWindowOperator(WindowOperator[V]):
     ) -> None:
         super().__init__(assigner, EventTimeTrigger(), contents, function, lateness_ms, late_tag)
         self._grid = assigner.grid
+        self._clears = (
+            isinstance(function, ProcessWindowFunction)
+            and type(function).clear is not ProcessWindowFunction.clear
+        )
         self._records: Iterator[object] | None = None
         self._selected: list[int] | None = None
         self._size = 0
@@ -176,54 +184,65 @@ class FoldingWindowOperator(WindowOperator[V]):
         return super().process_watermark(watermark)
 
     def _advance(self, watermark: Watermark) -> Iterator[StreamElement]:
-        if self._function is not None:
-            yield from super()._advance(watermark)
-            return
         queue, outputs = self._timers.event_queue, self._outputs
         quiet = 0
         while (group := queue.poll_group(watermark.timestamp, self._room())) is not None:
             window = window_of(group.namespace)
             assert isinstance(window, TimeWindow)
+            ends = group.timestamp == window.end - 1
+            removed = group.timestamp == self._cleanup_time(window)
+            if ends:
+                yield from self._fire_keys(window, group.keys, removed)
+            elif removed:
+                self._take(window, group.keys, removed)
+            if removed and self._clears:
+                self._clear_keys(window, group.keys)
             quiet += len(group.keys)
-            if group.timestamp == window.end - 1:
-                self._fire_keys(window, group.keys)
-            elif group.timestamp == self._cleanup_time(window):
-                self._forget_keys(window, group.keys)
-            if self._room() <= 0 or quiet >= 2 * BATCH_RECORDS_MAX:
+            if self._room() <= 0 or quiet >= KEYS_A_PAUSE:
                 yield from outputs.take(timed=True) or [RecordBatch([])]
                 quiet = 0
         yield from outputs.take(timed=True)
         yield watermark
 
-    def _fire_keys(self, window: TimeWindow, keys: list[Hashable]) -> None:
+    def _fire_keys(
+        self, window: TimeWindow, keys: list[Hashable], removed: bool
+    ) -> Iterator[StreamElement]:
         """Puts out the contents of some keys of a window that ends."""
-        table = self._tables.peek(window)
-        if table is None:
-            return
-        removal = self._cleanup_time(window)
-        last = removal == window.end - 1
-        take = table.pop if last else table.get
-        contents = list(map(take, keys, repeat(ABSENT)))
-        if any(one is ABSENT for one in contents):
-            # A trigger that this job had before may have purged a window and left its timer.
-            pairs = [pair for pair in zip(keys, contents, strict=True) if pair[1] is not ABSENT]
-            keys, contents = [key for key, _ in pairs], [one for _, one in pairs]
-        if last and not table:
-            self._tables.drop(window)
-        results = self._contents.results(window, keys, contents)
-        if not last:
+        keys, contents = self._take(window, keys, removed)
+        left = iter(contents)
+        try:
+            results = self._contents.results(window, keys, left)
+        except BaseException:
+            self.key = keys[len(keys) - length_hint(left) - 1]
+            raise
+        if not removed:
             results = list(map(self._contents.detached, results, contents))
+            removal = self._cleanup_time(window)
             if removal < MAX_TIMESTAMP:
                 self._timers.event_queue.add_all(removal, keys, window)
-        self._outputs.values.extend(results)
-        self._outputs.timestamps.extend(repeat(window.end - 1, len(results)))
+        yield from self._put_out(window, keys, results)
 
-    def _forget_keys(self, window: TimeWindow, keys: list[Hashable]) -> None:
-        """Removes the contents of some keys of a window that takes in nothing more."""
+    def _take(
+        self, window: TimeWindow, keys: list[Hashable], removed: bool
+    ) -> tuple[list[Hashable], list[V]]:
+        """The contents of some keys, `removed` from the state or not, and whose they are."""
         table = self._tables.peek(window)
         if table is None:
-            return
-        for key in keys:
-            table.pop(key, None)
-        if not table:
+            return [], []
+        contents = list(map(table.pop if removed else table.get, keys, repeat(ABSENT)))
+        if removed and not table:
             self._tables.drop(window)
+        if any(one is ABSENT for one in contents):
+            # A trigger that this job had before may have purged a window and left its timer.
+            kept = [index for index, one in enumerate(contents) if one is not ABSENT]
+            return [keys[index] for index in kept], [contents[index] for index in kept]
+        return keys, contents
+
+    def _clear_keys(self, window: TimeWindow, keys: list[Hashable]) -> None:
+        """Has the user's function clear its state of some keys of a window that is removed."""
+        assert isinstance(self._function, ProcessWindowFunction)
+        self._scope.enter(window)
+        for key in keys:
+            self.key = key
+            self._backend.set_current_key(key)
+            self._function.clear(self._process_context)

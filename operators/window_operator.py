@@ -9,6 +9,7 @@ lateness; late for all its windows, it goes to the side output and is counted. F
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import repeat
 from typing import Any, Generic, TypeVar
 
 from operators.elements import (
@@ -249,32 +250,47 @@ class WindowOperator(StreamOperator, Generic[V]):
             self._remove(window)
         if result.is_fire():
             key = self._backend.representative(self.key)
-            [fired] = self._contents.results(window, [key], [contents])
+            fired = self._contents.results(window, [key], [contents])
             if not last and not result.is_purge():
-                fired = self._contents.detached(fired, contents)
-            yield from self._put_out(key, window, fired)
+                fired = [self._contents.detached(fired[0], contents)]
+            yield from self._put_out(window, [key], fired)
 
-    def _put_out(self, key: Hashable, window: Window, fired: object) -> Iterator[StreamElement]:
+    def _put_out(
+        self, window: Window, keys: list[Hashable], fired: list[object]
+    ) -> Iterator[StreamElement]:
+        """Gives what fired to the window function, key by key, or puts it out as it is.
+
+        Without a function there must be room for all of it.
+        """
         outputs, timestamp, function = self._outputs, window.max_timestamp(), self._function
         if function is None:
-            outputs.values.append(fired)
-            outputs.timestamps.append(timestamp)
+            outputs.values.extend(fired)
+            outputs.timestamps.extend(repeat(timestamp, len(fired)))
             return
-        elements = self._contents.elements(fired)
+        self._scope.enter(window)
+        elements = self._contents.elements
+        about: Any = window
         if isinstance(function, ProcessWindowFunction):
-            returned = outputs_in(function.process(key, self._process_context, elements), "process")
+            call: Callable[..., Any] = function.process
+            method, about = "process", self._process_context
         else:
-            returned = outputs_in(function.apply(key, window, elements), "apply")
-        for output in returned:
-            if type(output) is tuple and output and type(output[0]) is OutputTag:
-                outputs.put_side(output, timestamp)
-            else:
-                outputs.values.append(output)
-                outputs.timestamps.append(timestamp)
-            if self._room() <= 0:
-                self.in_record = True
-                yield from outputs.take(timed=True)
-                self.in_record = False
+            call, method = function.apply, "apply"
+        for key, result in zip(keys, fired, strict=True):
+            self.key = key
+            self._backend.set_current_key(key)
+            returned = call(key, about, elements(result))
+            if returned.__class__ is not list:
+                returned = outputs_in(returned, method)
+            for output in returned:
+                if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
+                    outputs.put_side(output, timestamp)
+                else:
+                    outputs.values.append(output)
+                    outputs.timestamps.append(timestamp)
+                if self._room() <= 0:
+                    self.in_record = True
+                    yield from outputs.take(timed=True)
+                    self.in_record = False
 
     def _room(self) -> int:
         return BATCH_RECORDS_MAX - len(self._outputs.values) - self._outputs.side_count
