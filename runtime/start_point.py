@@ -1,0 +1,152 @@
+"""From which checkpoint a run starts: what was asked for, what is there and what is whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.checkpoint_metadata import CheckpointMetadata, parse_metadata
+from runtime.errors import ConfigurationError, RecoveryError
+from runtime.job_folder import JobFolder, RunStatus
+from runtime.survival_settings import LATEST, RecoverySettings
+from statebackends.errors import CorruptCheckpointError
+from statebackends.file_storage import (
+    FileSystemCheckpointStorage,
+    RunBlocking,
+    run_in_executor,
+)
+from statebackends.storage import METADATA_NAME, CheckpointStorage
+
+_FOLDER = re.compile(r"chk-([0-9]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedCheckpoint:
+    """A whole checkpoint: where it is and what it holds. `label` names it in messages."""
+
+    storage: CheckpointStorage
+    metadata: CheckpointMetadata
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedCheckpoint:
+    """A newer checkpoint that cannot be used, and why."""
+
+    checkpoint_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartPoint:
+    """What a run starts from: `checkpoint`, or nothing if it is None.
+
+    `first_checkpoint_id` lies above every id seen in the job's folder. `text` says it all to the
+    user in a line; `skipped` are newer checkpoints that were passed over.
+    """
+
+    checkpoint: LocatedCheckpoint | None
+    first_checkpoint_id: int
+    text: str
+    skipped: tuple[SkippedCheckpoint, ...] = ()
+
+
+async def choose_start(
+    folder: JobFolder,
+    settings: RecoverySettings,
+    *,
+    run_blocking: RunBlocking = run_in_executor,
+) -> StartPoint:
+    """The start that `settings` ask for; call it before `folder.begin_run`.
+
+    Raises:
+        ConfigurationError: nothing was asked for over the checkpoints of an unfinished run.
+        CorruptCheckpointError: the checkpoint at the given path is damaged.
+        RecoveryError: a checkpoint is of another format, or there is none at the given path.
+    """
+    next_id = await folder.storage.highest_id() + 1
+    if settings.fresh:
+        return StartPoint(None, next_id, "starts without state (--fresh)")
+    if settings.path is None:
+        await _refuse_over_unfinished(folder)
+        return StartPoint(None, next_id, "starts without state")
+    if settings.path == LATEST:
+        return await latest_start(folder)
+    checkpoint = await open_checkpoint(settings.path, run_blocking=run_blocking)
+    next_id = max(next_id, checkpoint.metadata.checkpoint_id + 1)
+    return StartPoint(checkpoint, next_id, f"starts from {checkpoint.label}")
+
+
+async def latest_start(folder: JobFolder) -> StartPoint:
+    """The newest checkpoint of the folder whose metadata and files are whole, if there is one."""
+    storage = folder.storage
+    highest = await storage.highest_id()
+    skipped: list[SkippedCheckpoint] = []
+    complete = await storage.checkpoints()
+    if highest and highest > max(complete, default=0):
+        skipped.append(SkippedCheckpoint(highest, "it was begun and not completed"))
+    for checkpoint_id in reversed(complete):
+        label = f"checkpoint {checkpoint_id} in {folder.label}"
+        try:
+            checkpoint = await _verified(storage, checkpoint_id, label)
+        except CorruptCheckpointError as error:
+            skipped.append(SkippedCheckpoint(checkpoint_id, str(error)))
+            continue
+        return StartPoint(checkpoint, highest + 1, f"starts from {label}", tuple(skipped))
+    text = f"starts without state: {folder.label} holds no usable checkpoint"
+    return StartPoint(None, highest + 1, text, tuple(skipped))
+
+
+async def open_checkpoint(
+    path: str | Path, *, run_blocking: RunBlocking = run_in_executor
+) -> LocatedCheckpoint:
+    """The checkpoint in the folder `path` (`.../chk-<id>`), verified.
+
+    Raises:
+        RecoveryError: there is no checkpoint of a readable format.
+        CorruptCheckpointError: it is damaged.
+    """
+    place = FileSystemCheckpointStorage(path).directory
+    match = _FOLDER.fullmatch(place.name)
+    if match is None:
+        raise RecoveryError(
+            f"{place}: is not a checkpoint; give --from the path of a folder named chk-<number>,"
+            f" or {LATEST!r} for the newest one of this job"
+        )
+    storage = FileSystemCheckpointStorage(place.parent, run_blocking=run_blocking)
+    checkpoint_id = int(match[1])
+    if checkpoint_id not in await storage.checkpoints():
+        raise RecoveryError(
+            f"{place}: holds no complete checkpoint (there is no {METADATA_NAME!r} in it); give"
+            f" --from another one, or {LATEST!r} for the newest one of this job"
+        )
+    return await _verified(storage, checkpoint_id, str(place))
+
+
+async def _verified(
+    storage: CheckpointStorage, checkpoint_id: int, label: str
+) -> LocatedCheckpoint:
+    metadata = parse_metadata(await storage.metadata(checkpoint_id), label)
+    if metadata.checkpoint_id != checkpoint_id:
+        raise CorruptCheckpointError(f"{label}: holds checkpoint {metadata.checkpoint_id}")
+    await storage.verify(checkpoint_id, metadata.files())
+    return LocatedCheckpoint(storage, metadata, label)
+
+
+async def _refuse_over_unfinished(folder: JobFolder) -> None:
+    """A start without state over state that a run left behind is never what was meant."""
+    status = folder.last_status()
+    if status is RunStatus.FINISHED:
+        return
+    complete: Sequence[int] = await folder.storage.checkpoints()
+    if complete:
+        how = "left no record of its end" if status is None else f"ended as {status.value!r}"
+        if status is RunStatus.RUNNING:
+            how = "did not come to its end"
+        raise ConfigurationError(
+            f"{folder.label} holds checkpoints (the newest is {complete[-1]}) of a run that {how}:"
+            f" start with --from {LATEST} to go on from the newest one, or with --fresh to begin"
+            " anew without its state"
+        )
