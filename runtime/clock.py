@@ -23,6 +23,16 @@ WALL_CLOCK_JUMP_MS = 1_000
 logger = logging.getLogger(__name__)
 
 
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch now, for naming a run; jobs ask their clock."""
+    return time.time_ns() // NANOS_PER_MS
+
+
+def monotonic_seconds() -> float:
+    """Seconds since an arbitrary point, for code outside of any event loop (signal handlers)."""
+    return time.monotonic()
+
+
 class _SystemCall:
     """A call armed on the loop; armed again as long as the loop wakes it too early."""
 

@@ -1,4 +1,4 @@
-"""Settings of how a job survives failures and how it ends: checkpoints, restarts, recovery, stop."""
+"""Settings of how a job survives failures and ends: checkpoints, restarts, recovery, stop."""
 
 from __future__ import annotations
 

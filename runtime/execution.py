@@ -1,0 +1,142 @@
+"""Runs a job: in this thread, in a thread of its own, or in a loop that is already running."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import sysconfig
+import threading
+
+import uvloop
+
+from operators.graph import StreamGraph
+from runtime.clock import SystemClock
+from runtime.config import JobConfig
+from runtime.errors import ConfigurationError
+from runtime.failure_report import format_failure, install_failure_hook
+from runtime.job_handle import JobHandle
+from runtime.job_result import JobExecutionResult
+from runtime.launch import current_launch
+from runtime.live import live_line
+from runtime.process_settings import job_process_settings
+from runtime.stop_signals import exit_code, stop_signals
+
+LEFTOVER_SECONDS = 2.0
+"""How long what a job has left in its loop may take to end."""
+
+logger = logging.getLogger(__name__)
+
+
+def execute_here(graph: StreamGraph, config: JobConfig) -> JobExecutionResult:
+    """Runs the job in this thread to its end.
+
+    Raises JobExecutionError; raises SystemExit with 130 or 143 after a clean stop by a signal,
+    so that nothing after the job begins.
+    """
+    check_platform()
+    install_failure_hook()
+    job = JobHandle(graph, config)
+    with stop_signals.stopping(job):
+        result = _run_loop(job)
+    if stop_signals.received is not None:
+        raise SystemExit(exit_code(stop_signals.received))
+    return result
+
+
+def execute_beside(graph: StreamGraph, config: JobConfig) -> JobHandle:
+    """Starts the job in a thread of its own, which keeps the process alive until it has ended."""
+    check_platform()
+    job = JobHandle(graph, config)
+
+    def run() -> None:
+        try:
+            _run_loop(job)
+        except Exception as error:
+            logger.error("%s", format_failure(error))
+        finally:
+            stop_signals.forget(job)
+
+    stop_signals.watch(job)
+    threading.Thread(target=run, name=f"job {config.name}").start()
+    return job
+
+
+def execute_within(graph: StreamGraph, config: JobConfig) -> JobHandle:
+    """Starts the job in the event loop that is running; the process belongs to its host."""
+    check_platform()
+    logger.info(
+        "job %r runs in its host's event loop: signals, garbage collection and the thread switch "
+        "interval stay as they are, so longer pauses are possible",
+        config.name,
+    )
+    job = JobHandle(graph, config)
+    task = asyncio.get_running_loop().create_task(job.run(), name=f"job {config.name}")
+
+    def ended(done: asyncio.Task[JobExecutionResult]) -> None:
+        _running.discard(done)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            logger.error("%s", format_failure(error))
+
+    _running.add(task)
+    task.add_done_callback(ended)
+    return job
+
+
+def check_platform() -> None:
+    """Raises ConfigurationError where jobs cannot run."""
+    if sys.platform == "win32":
+        raise ConfigurationError(
+            "jobs run on Linux and macOS: forked snapshots and signals are not there on Windows; "
+            "use WSL"
+        )
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise ConfigurationError(
+            "jobs need a Python with the global interpreter lock: the free-threaded build is not "
+            "supported, because the order of what tasks share relies on it"
+        )
+
+
+# The loop only keeps weak references to its tasks.
+_running: set[asyncio.Task[JobExecutionResult]] = set()
+
+
+def _run_loop(job: JobHandle) -> JobExecutionResult:
+    with (
+        job_process_settings(),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        return runner.run(_run_shown(job))
+
+
+async def _run_shown(job: JobHandle) -> JobExecutionResult:
+    clock = SystemClock()
+    wanted = current_launch().live_line
+    try:
+        with live_line(job.config.name, job.statistics, clock, wanted=wanted):
+            return await job.run()
+    finally:
+        await _end_leftovers()
+
+
+async def _end_leftovers() -> None:
+    """Ends what is left in the loop; leaves the process if something does not end.
+
+    The runner would wait for it for ever.
+    """
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if not left:
+        return
+    _, stuck = await asyncio.wait(left, timeout=LEFTOVER_SECONDS)
+    if stuck:
+        error = sys.exception()
+        if error is not None:
+            sys.stderr.write(format_failure(error) + "\n")
+        for task in stuck:
+            task.print_stack(file=sys.stderr)
+        sys.stderr.write("these tasks did not end; leaving without them\n")
+        sys.stderr.flush()
+        os._exit(1)

@@ -1,0 +1,76 @@
+"""Settings of the interpreter while a job runs, where the process belongs to the job.
+
+In a host's event loop (a notebook, a web server) nothing here is touched: the process is theirs.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""How soon a waiting thread gets the interpreter.
+
+A loaded loop with short turns takes the interpreter back before a waiting thread wakes: with the
+default of 5 ms threads were late by 340-450 ms at the median and over 1 s at worst, with 0.5 ms
+by 1.1 and 6.8 ms. The loop's own throughput does not depend on it.
+"""
+
+GC_THRESHOLDS = (10_000, 10, 1_000_000)
+"""Sizes of the collector's generations.
+
+A pass takes about 80 ns an object: the youngest generation under 1 ms, the middle one (100,000
+objects at most) under 10 ms. The oldest holds the state of the job and is practically never
+passed over: that stops everything 0.3-0.4 s for a million objects. Garbage with cycles that has
+got that old stays until the job ends.
+"""
+
+_lock = threading.Lock()
+_users = 0
+_before: tuple[float, tuple[int, int, int]] | None = None
+
+
+@contextmanager
+def job_process_settings() -> Iterator[None]:
+    """Applies the settings while at least one job of this process is inside."""
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def freeze_started_objects() -> None:
+    """Takes what exists now out of the collector's sight; after a start and after a restore.
+
+    Does nothing unless the settings are applied. Freezing alone would make passes over the
+    oldest generation more frequent (they are measured against what is not frozen); with the
+    thresholds above they do not happen.
+    """
+    if _users:
+        gc.collect()
+        gc.freeze()
+
+
+def _enter() -> None:
+    global _before, _users  # noqa: PLW0603 - settings of the process, not of an object
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _before = (sys.getswitchinterval(), gc.get_threshold())
+            sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+            gc.set_threshold(*GC_THRESHOLDS)
+
+
+def _leave() -> None:
+    global _before, _users  # noqa: PLW0603 - settings of the process, not of an object
+    with _lock:
+        _users -= 1
+        if _users == 0 and _before is not None:
+            sys.setswitchinterval(_before[0])
+            gc.set_threshold(*_before[1])
+            gc.unfreeze()
+            _before = None
