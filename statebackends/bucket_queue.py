@@ -135,10 +135,12 @@ class BucketTimerQueue(TimerQueue):
         if timestamp is None or timestamp > limit:
             return None
         bucket = self._buckets[timestamp]
+        self._size -= 1
         if isinstance(bucket, tuple):
-            self._drop_first(timestamp)
-            self._size -= 1
-            return Timer(timestamp, bucket[1], bucket[0])
+            namespace, key = bucket
+            del self._buckets[timestamp]
+            heappop(self._timestamps)
+            return Timer(timestamp, key, namespace)
         namespace, keys = _first_table(bucket)
         if len(keys) == 1:
             key = next(iter(keys))
@@ -148,7 +150,6 @@ class BucketTimerQueue(TimerQueue):
             del keys[key]
         else:
             key = keys.popitem()[0]
-        self._size -= 1
         return Timer(timestamp, key, namespace)
 
     def poll_group(self, limit: int, keys_max: int) -> TimerGroup | None:

@@ -10,7 +10,12 @@ from typing import Generic
 
 from statebackends.errors import StateError
 from statebackends.keygroups import KeyGroupRange
-from statebackends.priority_queue import NOT_CONTAINED, E, InternalPriorityQueue
+from statebackends.priority_queue import (
+    NOT_CONTAINED,
+    E,
+    InternalPriorityQueue,
+    checked_key_group,
+)
 
 _HEAD = 1
 _SMALL = 64
@@ -198,9 +203,4 @@ class HeapPriorityQueueSet(HeapPriorityQueue[E]):
         return present
 
     def _checked_key_group(self, element: E) -> int:
-        key_group = self._key_group_of(element)
-        if key_group not in self._key_group_range:
-            raise StateError(
-                f"key group {key_group} of an element is outside {self._key_group_range}"
-            )
-        return key_group
+        return checked_key_group(self._key_group_of(element), self._key_group_range)

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic
 
-from statebackends.errors import StateError
 from statebackends.heap_queue import HeapPriorityQueue
 from statebackends.keygroups import KeyGroupRange
-from statebackends.priority_queue import NOT_CONTAINED, E, InternalPriorityQueue
+from statebackends.priority_queue import (
+    NOT_CONTAINED,
+    E,
+    InternalPriorityQueue,
+    checked_key_group,
+)
 
 
 class KeyGroupPartitionedPriorityQueue(InternalPriorityQueue[E], Generic[E]):
@@ -105,12 +109,7 @@ class KeyGroupPartitionedPriorityQueue(InternalPriorityQueue[E], Generic[E]):
             del self._parts[part.key_group]
 
     def _checked_key_group(self, element: E) -> int:
-        key_group = self._key_group_of(element)
-        if key_group not in self._key_group_range:
-            raise StateError(
-                f"key group {key_group} of an element is outside {self._key_group_range}"
-            )
-        return key_group
+        return checked_key_group(self._key_group_of(element), self._key_group_range)
 
 
 class _Part(Generic[E]):

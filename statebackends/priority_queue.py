@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
+from statebackends.errors import StateError
+from statebackends.keygroups import KeyGroupRange
+
 NOT_CONTAINED = -(2**31)
 """The `internal_index` of an element that is in no heap (Flink: `Integer.MIN_VALUE`)."""
 
@@ -59,3 +62,10 @@ class InternalPriorityQueue(ABC, Generic[E]):
     def is_empty(self) -> bool:
         """True if there is no element."""
         return len(self) == 0
+
+
+def checked_key_group(key_group: int, key_group_range: KeyGroupRange) -> int:
+    """The key group of an element; raises `StateError` if it is outside the queue's range."""
+    if key_group not in key_group_range:
+        raise StateError(f"key group {key_group} of an element is outside {key_group_range}")
+    return key_group
