@@ -71,6 +71,8 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         self.touched: list[object] = []
         """Mutable objects stored or handed out since `set_current_key` (elements of tuples
         for themselves), by identity; an output among them is copied at emit."""
+        self._first_key_group = key_group_range.start
+        self._last_key_group = key_group_range.end
         self._timer_queue_factory = timer_queue_factory
         self._timer_queues: dict[str, TimerQueue] = {}
         self._states: dict[str, HeapState] = {}
@@ -119,21 +121,24 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     def _locate(self, key: Hashable) -> Row | None:
         """The row of a key that is not in the memo."""
         representative, key_group = self._key_memo.known(key)
-        if key_group not in self.key_group_range:
+        group = self._rows.groups.get(key_group)
+        if group is not None:
+            row = group.get(representative)
+            if row is not None:
+                self._remember(key, representative, row)
+                return row
+        elif not self._first_key_group <= key_group <= self._last_key_group:
             raise StateError(
                 f"key {key!r} is of key group {key_group}, which belongs to another subtask than"
                 f" that of {self.key_group_range}; the key selector must give the same key for"
                 " the same record each time"
             )
-        row = self._rows.find(key_group, representative)
-        if row is not None:
-            self._remember(key, representative, row)
-        return row
+        return None
 
     def _remember(self, key: Hashable, representative: Hashable, row: Row) -> None:
         # A key that Python holds for different (a local time that comes twice) would keep a row
         # in the memo after its removal.
-        if key == representative:
+        if key is representative or key == representative:
             if len(self._row_memo) >= MEMO_KEYS_MAX:
                 self._row_memo.clear()
             self._row_memo[key] = row
@@ -209,7 +214,16 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                 if current is not None:
                     value = function(current, value)
                 row[slot] = value
-                if type(value) in immutable:
+                kind = type(value)
+                if kind is tuple:
+                    # The commonest result; most hold nothing that can change.
+                    for element in value:  # type: ignore[attr-defined]  # a tuple
+                        if type(element) not in immutable:
+                            append(copy_value(value))
+                            break
+                    else:
+                        append(value)
+                elif kind in immutable:
                     if value is None:
                         self._drop_if_empty(key, row)
                     append(value)
