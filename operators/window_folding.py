@@ -35,6 +35,7 @@ from operators.window_operator import (
     AnyWindowFunction,
     WindowOperator,
     check_timestamp,
+    keys_of,
     window_of,
 )
 from operators.windows import GridWindows
@@ -95,10 +96,11 @@ class FoldingWindowOperator(WindowOperator[V]):
         """Folds what lies in open windows; the rest goes record by record."""
         timestamps, low, high = self._times(batch)
         open_from = self._grid.open_from(self._timers.current_watermark)
+        self.key = None
         try:
             self._fold(batch, timestamps, low, high)
         except BaseException:
-            self._name_key(batch)
+            self._locate_failure(batch)
             raise
         self._records = self._selected = None
         if low >= open_from:
@@ -148,8 +150,7 @@ class FoldingWindowOperator(WindowOperator[V]):
     def _fold_into(
         self, window: TimeWindow, batch: RecordBatch, selected: list[int] | None
     ) -> None:
-        keys, values = batch.keys, batch.values
-        assert keys is not None
+        keys, values = keys_of(batch), batch.values
         if selected is not None:
             keys = [keys[index] for index in selected]
             values = [values[index] for index in selected]
@@ -163,16 +164,27 @@ class FoldingWindowOperator(WindowOperator[V]):
             self._timers.event_queue.add_all(window.end - 1, new, window)
 
     def _admit(self, key: Hashable) -> Hashable:
+        self.key = key
         return self._backend.representative(key)
 
     def _is_folded(self, window: Window) -> bool:
         return window.max_timestamp() > self._timers.current_watermark
 
-    def _name_key(self, batch: RecordBatch) -> None:
-        """Leaves the key of the record that user code failed at, for the error message."""
+    def _locate_failure(self, batch: RecordBatch) -> None:
+        """Leaves key and position of the record at which folding failed.
+
+        Raises `UnstableKeyError` where the reason is a key that has no hash.
+        """
+        keys = keys_of(batch)
         index = self.position()
-        if index is not None and batch.keys is not None:
-            self.key = batch.keys[index]
+        for candidate, key in enumerate(keys):
+            if not _has_hash(key) or (index is None and key is self.key):
+                # No user code was called: the key itself was refused.
+                self._records = None
+                self._index = index = candidate
+                self._backend.representative(key)
+        if index is not None:
+            self.key = keys[index]
 
     # -- firing -------------------------------------------------------------------------------
 
@@ -246,3 +258,11 @@ class FoldingWindowOperator(WindowOperator[V]):
             self.key = key
             self._backend.set_current_key(key)
             self._function.clear(self._process_context)
+
+
+def _has_hash(key: object) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True

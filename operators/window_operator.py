@@ -123,7 +123,7 @@ class WindowOperator(StreamOperator, Generic[V]):
         self, batch: RecordBatch, indices: Iterable[int]
     ) -> Iterator[StreamElement]:
         values, timestamps = batch.values, batch.timestamps
-        keys = _keys(batch)
+        keys = keys_of(batch)
         for index in indices:
             self._index = index
             self.key = keys[index]
@@ -335,7 +335,8 @@ def window_of(namespace: Hashable) -> Window:
     return namespace  # type: ignore[return-value]  # all others are stored as they are
 
 
-def _keys(batch: RecordBatch) -> list[Hashable]:
+def keys_of(batch: RecordBatch) -> list[Hashable]:
+    """The keys of a batch; raises `ValueError` if it has none."""
     if batch.keys is None:
         raise ValueError("windows need a keyed stream: the batch has no keys")
     return batch.keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from statebackends.backend import KeyedStateBackend
 from statebackends.heap import HeapKeyedStateBackend
 from statebackends.keygroups import KeyGroupRange
 from statebackends.operator_state import OperatorStateBackend
+from statebackends.snapshot import SnapshotFile, SnapshotFileWriter
 from tests.operators.attempt import HandClock
 
 MAX_PARALLELISM = 128
@@ -114,3 +116,16 @@ class Driver:
                 assert isinstance(element, Watermark | WatermarkStatus)
                 outputs.append(element)
         return outputs
+
+    def restarted(self, operator: StreamOperator) -> Driver:
+        """A driver of `operator` with the keyed state of this one, through a snapshot file."""
+        sink = io.BytesIO()
+        writer = SnapshotFileWriter(sink)
+        writer.add_keyed("operator", self.context.keyed_state.snapshot(), lambda: True)
+        writer.finish()
+        restored = SnapshotFile.open(sink.getvalue()).keyed("operator")
+        context = FakeContext(self.context.clock, restored_checkpoint_id=1)
+        if restored is not None:
+            context.keyed_state.restore([restored])
+        self.operator.close()
+        return Driver(operator, context)

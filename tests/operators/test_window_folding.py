@@ -1,0 +1,393 @@
+"""Record by record and batch by batch, windows mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from operators.elements import MAX_TIMESTAMP, RecordBatch, Watermark
+from operators.functions import AggregateFunction
+from operators.output_tag import OutputTag
+from operators.stream_operator import BATCH_RECORDS_MAX, StreamOperator
+from operators.triggers import EventTimeTrigger, Trigger
+from operators.window_contents import (
+    AggregateContents,
+    CountContents,
+    ListContents,
+    ReduceContents,
+    WindowContents,
+    WindowCount,
+)
+from operators.window_factory import window_operator
+from operators.window_folding import FoldingWindowOperator
+from operators.window_functions import ProcessWindowFunction, process_callable
+from operators.window_grid import TimeWindow
+from operators.window_operator import WindowOperator
+from operators.windows import SlidingEventTimeWindows, TumblingEventTimeWindows
+from statebackends.descriptors import ValueStateDescriptor
+from statebackends.errors import UnstableKeyError
+from tests.operators.fakes import Driver
+from tests.operators.window_model import WindowModel
+
+LATE = OutputTag[Any]("late")
+
+
+class SameTrigger(EventTimeTrigger):
+    """The default trigger under another name: makes the operator go record by record."""
+
+
+class CollectingContents(AggregateContents):
+    """Values in order as a tuple, so that every fold of a wrong order shows."""
+
+    def __init__(self) -> None:
+        super().__init__(AggregateFunction.of(create=tuple, add=lambda value, acc: (*acc, value)))
+
+    def results(self, window: Any, keys: list[Hashable], contents: Iterable[Any]) -> list[object]:
+        return [(key, window.start, values) for key, values in zip(keys, contents, strict=True)]
+
+
+class ListingContents(ListContents):
+    """Lists with key and window, without a window function."""
+
+    def results(self, window: Any, keys: list[Hashable], contents: Iterable[Any]) -> list[object]:
+        return [
+            (key, window.start, tuple(values)) for key, values in zip(keys, contents, strict=True)
+        ]
+
+    def detached(self, result: object, contents: list[object]) -> object:
+        return result
+
+
+def listed(key: Hashable, context: Any, elements: Iterable[object]) -> Iterator[object]:
+    yield key, context.window().start, tuple(elements)
+
+
+KINDS: dict[str, Callable[[], tuple[WindowContents[Any], Any]]] = {
+    "accumulator": lambda: (CollectingContents(), None),
+    "list": lambda: (ListingContents(), None),
+    "list with function": lambda: (ListContents(), process_callable(listed)),
+}
+
+records = st.tuples(st.sampled_from(["a", "b", 1, True, 1.0]), st.integers(-40, 60))
+steps = st.lists(
+    st.one_of(
+        st.lists(records, min_size=1, max_size=12),
+        st.integers(-45, 70),
+        st.just("restart"),
+    ),
+    max_size=12,
+)
+grids = st.one_of(
+    st.tuples(st.integers(1, 20), st.none(), st.integers(-3, 3)),
+    st.tuples(st.integers(1, 20), st.integers(4, 25), st.integers(-3, 3)),
+).filter(lambda grid: abs(grid[2]) < (grid[1] or grid[0]))
+
+
+def assigner_of(grid: tuple[int, int | None, int]) -> Any:
+    size, slide, offset = grid
+    if slide is None:
+        return TumblingEventTimeWindows.of(size, offset)
+    return SlidingEventTimeWindows.of(size, slide, offset)
+
+
+def grouped(outputs: Iterable[Any]) -> list[Any]:
+    """Neighbours of equal timestamp in any order: timers of one time have none."""
+    main = [one for one in outputs if len(one) == 2]
+    runs = [sorted(map(repr, run)) for _, run in groupby(main, key=lambda one: one[1])]
+    return [runs, [one for one in outputs if len(one) == 3]]
+
+
+def modelled(model: WindowModel, key: Hashable, value: object, timestamp: int) -> list[Any]:
+    return model.record(1 if key == 1 else key, value, timestamp)
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    grid=grids,
+    lateness=st.sampled_from([0, 1, 5, 30, MAX_TIMESTAMP]),
+    kind=st.sampled_from(sorted(KINDS)),
+    trigger=st.sampled_from([None, SameTrigger()]),
+    steps=steps,
+    data=st.data(),
+)
+def test_both_ways_give_what_the_model_gives_whatever_the_batches(
+    grid: tuple[int, int | None, int],
+    lateness: int,
+    kind: str,
+    trigger: Trigger[Any, Any] | None,
+    steps: list[Any],
+    data: st.DataObject,
+) -> None:
+    """Random records cut at random places, watermarks and restarts: outputs and lateness agree."""
+    contents, function = KINDS[kind]()
+    factory = window_operator(
+        assigner_of(grid),
+        contents,
+        function,
+        trigger=trigger,
+        allowed_lateness=lateness,
+        late_tag=LATE,
+    )
+    assert isinstance(factory(), FoldingWindowOperator) is (trigger is None)
+    driver = Driver(factory())
+    model = WindowModel(grid[0], grid[1] or grid[0], grid[2], lateness)
+    number = 0
+    for step in [*steps, MAX_TIMESTAMP]:
+        if step == "restart":
+            driver = driver.restarted(factory())
+            model.restart()
+        elif isinstance(step, int):
+            # Operators never see a watermark that falls.
+            if step >= model.watermark:
+                assert grouped(driver.watermark(step)) == grouped(model.advance(step))
+        else:
+            cut = data.draw(st.integers(0, len(step)))
+            expected: list[Any] = []
+            got: list[Any] = []
+            for part in (step[:cut], step[cut:]):
+                values = list(range(number, number + len(part)))
+                number += len(part)
+                for value, (key, timestamp) in zip(values, part, strict=True):
+                    expected += modelled(model, key, value, timestamp)
+                if part:
+                    keys, times = zip(*part, strict=True)
+                    got += driver.records(values, times, keys)
+            assert grouped(got) == grouped(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(grid=grids, steps=st.lists(st.one_of(st.lists(records, min_size=1), st.integers(-45, 70))))
+def test_counting_a_batch_counts_its_records(
+    grid: tuple[int, int | None, int], steps: list[Any]
+) -> None:
+    """The built-in count equals the length of the model's contents, firing by firing."""
+    driver = Driver(window_operator(assigner_of(grid), CountContents(), late_tag=LATE)())
+    model = WindowModel(grid[0], grid[1] or grid[0], grid[2], 0)
+
+    def counted(outputs: list[Any]) -> list[Any]:
+        return [
+            (WindowCount(one[0][0], one[0][1], one[0][1] + grid[0], len(one[0][2])), one[1])
+            for one in outputs
+            if len(one) == 2
+        ]
+
+    for step in [*steps, MAX_TIMESTAMP]:
+        if isinstance(step, int):
+            if step >= model.watermark:
+                assert grouped(driver.watermark(step)) == grouped(counted(model.advance(step)))
+        else:
+            keys, times = zip(*step, strict=True)
+            for key, timestamp in step:
+                modelled(model, key, None, timestamp)
+            assert all(len(one) == 3 for one in driver.records(keys, times, keys))
+
+
+@pytest.mark.parametrize("lateness", [0, 5])
+def test_nothing_is_left_behind_once_windows_are_removed(lateness: int) -> None:
+    """State and timers are empty after the last removal."""
+    operator = window_operator(
+        SlidingEventTimeWindows.of(10, 3), CountContents(), allowed_lateness=lateness
+    )()
+    driver = Driver(operator)
+    driver.records("abca", [0, 5, 9, 30], "abca")
+    assert driver.context.keyed_state.entry_count() > 0
+    driver.watermark(9)
+    driver.records("b", [8], "b")
+    driver.watermark(60)
+    assert driver.context.keyed_state.entry_count() == 0
+    assert len(driver.context.keyed_state.timer_queue("window-timers")) == 0
+
+
+def test_results_come_in_full_batches_and_no_larger() -> None:
+    """5,000 keys due at once leave in batches of the largest size, one by one as they are taken."""
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(10), CountContents())())
+    keys = [f"k{number}" for number in range(5_000)]
+    driver.records(keys, [1] * 5_000, keys)
+    assert len(driver.watermark(9)) == 5_000
+    assert driver.batch_sizes == [BATCH_RECORDS_MAX] * 4 + [5_000 - 4 * BATCH_RECORDS_MAX]
+
+
+def test_state_goes_as_results_are_taken() -> None:
+    """Firing is resumable: after one batch the other keys are still in the state."""
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(10), CountContents())())
+    keys = [f"k{number}" for number in range(3_000)]
+    driver.records(keys, [1] * 3_000, keys)
+    work = iter(driver.operator.process_watermark(Watermark(9)))
+    first = next(work)
+    assert isinstance(first, RecordBatch)
+    assert driver.context.keyed_state.entry_count() == 3_000 - len(first)
+    driver.collect(work)
+    assert driver.context.keyed_state.entry_count() == 0
+
+
+def test_removal_without_output_offers_pauses() -> None:
+    """Windows past their lateness go in pieces, with empty batches between them."""
+    factory = window_operator(TumblingEventTimeWindows.of(10), CountContents(), allowed_lateness=5)
+    driver = Driver(factory())
+    keys = [f"k{number}" for number in range(10_000)]
+    driver.records(keys, [1] * 10_000, keys)
+    driver.watermark(9)
+    assert driver.pauses == 0
+    assert driver.watermark(14) == []
+    assert driver.pauses >= 4
+
+
+def failing(value: object, acc: int) -> int:
+    if value == "bad":
+        raise KeyError("ts")
+    return acc + 1
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+@pytest.mark.parametrize("times", [[1, 1, 1, 1], [12, 1, 15, 2]])
+def test_a_failing_function_leaves_the_place_of_its_record(
+    trigger: Trigger[Any, Any] | None, times: list[int]
+) -> None:
+    """Position and key name the record, in one window and across windows."""
+    contents = AggregateContents(AggregateFunction.of(create=lambda: 0, add=failing))
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(10), contents, trigger=trigger)())
+    with pytest.raises(KeyError):
+        driver.records(["good", "good", "good", "bad"], times, "abcd")
+    assert driver.operator.position() == 3
+    assert driver.operator.key == "d"
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+def test_a_failing_result_names_its_key(trigger: Trigger[Any, Any] | None) -> None:
+    """While windows fire there is a key but no position."""
+
+    def result(acc: int) -> float:
+        return 1 / (acc - 2)
+
+    contents = AggregateContents(
+        AggregateFunction.of(create=lambda: 0, add=lambda _, acc: acc + 1, get_result=result)
+    )
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(10), contents, trigger=trigger)())
+    driver.records("aabbc", [1] * 5, "abbca")
+    with pytest.raises(ZeroDivisionError):
+        driver.watermark(9)
+    assert driver.operator.position() is None
+    assert driver.operator.key in ("a", "b")
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+@pytest.mark.parametrize("timestamp", [None, -(2**63), 2**62, -(2**62)])
+def test_a_record_without_usable_timestamp_is_an_error_that_names_it(
+    trigger: Trigger[Any, Any] | None, timestamp: int | None
+) -> None:
+    """Event-time windows need a timestamp; which record has none is said."""
+    factory = window_operator(TumblingEventTimeWindows.of(10), CountContents(), trigger=trigger)
+    driver = Driver(factory())
+    with pytest.raises(ValueError, match=r"click 7"):
+        driver.records(["fine", "click 7"], [1, timestamp], ["a", "b"])
+    assert driver.operator.position() == 1
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+def test_records_without_any_timestamps_are_an_error(trigger: Trigger[Any, Any] | None) -> None:
+    """The message says how to assign timestamps."""
+    factory = window_operator(TumblingEventTimeWindows.of(10), CountContents(), trigger=trigger)
+    with pytest.raises(ValueError, match="with_timestamp_assigner"):
+        Driver(factory()).records(["click"], None, ["a"])
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+@pytest.mark.parametrize("key", [float("nan"), object(), ["list"], ("in a tuple", ["list"])])
+def test_a_key_without_stable_form_is_refused(trigger: Trigger[Any, Any] | None, key: Any) -> None:
+    """At its first record, as in every other keyed operator."""
+    factory = window_operator(TumblingEventTimeWindows.of(10), CountContents(), trigger=trigger)
+    with pytest.raises(UnstableKeyError):
+        Driver(factory()).records(["a", "b"], [1, 2], ["a", key])
+
+
+def test_equal_keys_share_a_window_under_one_representative() -> None:
+    """1, True and 1.0 are one key."""
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(10), CountContents())())
+    driver.records("xyz", [1, 2, 3], [True, 1.0, 1])
+    [(count, _)] = driver.watermark(9)
+    assert (count, type(count.key)) == ((1, 0, 10, 3), int)
+
+
+def test_a_mutable_result_is_not_changed_by_later_elements() -> None:
+    """What was put out while the window stays is a copy of the accumulator."""
+
+    def append(value: object, acc: list[object]) -> list[object]:
+        acc.append(value)
+        return acc
+
+    for give in (lambda acc: acc, lambda acc: ("result", acc)):
+        contents = AggregateContents(AggregateFunction.of(create=list, add=append, get_result=give))
+        factory = window_operator(TumblingEventTimeWindows.of(10), contents, allowed_lateness=100)
+        driver = Driver(factory())
+        driver.records([1], [1], "a")
+        first = driver.watermark(9)
+        second = driver.records([2], [1], "a")
+        driver.records([3], [1], "a")
+        assert [one[0] for one in first + second] == [give([1]), give([1, 2])]
+
+
+class Firings(ProcessWindowFunction[Any, Any, Any, TimeWindow]):
+    """Counts firings per window and per key."""
+
+    PER_WINDOW = ValueStateDescriptor("fired in window", int)
+    PER_KEY = ValueStateDescriptor("fired for key", int)
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        window = context.window_state().get_state(self.PER_WINDOW)
+        total = context.global_state().get_state(self.PER_KEY)
+        window.update((window.value() or 0) + 1)
+        total.update((total.value() or 0) + 1)
+        return [(key, window.value(), total.value(), context.current_watermark())]
+
+    def clear(self, context: Any) -> None:
+        context.window_state().get_state(self.PER_WINDOW).clear()
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+def test_state_of_a_window_goes_with_it_and_state_of_a_key_stays(
+    trigger: Trigger[Any, Any] | None,
+) -> None:
+    """`clear` is called with the window at hand for every key."""
+    factory = window_operator(
+        TumblingEventTimeWindows.of(10),
+        ReduceContents(lambda first, second: first + second),
+        Firings(),
+        trigger=trigger,
+        allowed_lateness=5,
+    )
+    driver = Driver(factory())
+    driver.records([1, 2], [1, 11], "aa")
+    assert driver.watermark(9) == [(("a", 1, 1, 9), 9)]
+    assert driver.records([3], [2], "a") == [(("a", 2, 2, 9), 9)]
+    assert driver.watermark(30) == [(("a", 1, 3, 30), 19)]
+    assert driver.context.keyed_state.entry_count() == 1
+
+
+def test_functions_are_opened_and_closed_once() -> None:
+    """Each subtask has copies of its own."""
+    calls: list[str] = []
+
+    class Opened(ProcessWindowFunction[Any, Any, Any, TimeWindow]):
+        def open(self, runtime_context: Any) -> None:
+            calls.append(f"open {runtime_context.get_index_of_this_subtask()}")
+
+        def close(self) -> None:
+            calls.append("close")
+
+        def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+            return []
+
+    function = Opened()
+    factory = window_operator(TumblingEventTimeWindows.of(10), ListContents(), function)
+    operator: StreamOperator = factory()
+    assert isinstance(operator, WindowOperator)
+    assert operator._function is not function
+    Driver(operator)
+    operator.close()
+    operator.close()
+    assert calls == ["open 0", "close"]
