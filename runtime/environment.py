@@ -18,6 +18,7 @@ from runtime.config_views import CheckpointConfig, CheckpointingMode, ExecutionC
 from runtime.configuration import Configuration
 from runtime.errors import ConfigurationError
 from runtime.execution_plan import execution_plan_json
+from runtime.job_log import configure_unless_done
 from runtime.launch import current_launch, default_job_name
 from runtime.plan import ExecutionPlan, build_plan
 from runtime.restart_strategies import RestartStrategyConfiguration
@@ -227,6 +228,8 @@ class StreamExecutionEnvironment:
 
     def _take(self, job_name: str | None) -> tuple[StreamGraph, JobConfig]:
         """What is to run, checked; from now on it counts as run."""
+        if not _in_event_loop():
+            configure_unless_done()
         config = self._layers.freeze(job_name, default_job_name())
         graph = self._pending_graph()
         plan = build_plan(

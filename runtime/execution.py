@@ -59,8 +59,21 @@ def execute_beside(graph: StreamGraph, config: JobConfig) -> JobHandle:
             stop_signals.forget(job)
 
     stop_signals.watch(job)
-    threading.Thread(target=run, name=f"job {config.name}").start()
+    thread = threading.Thread(target=run, name=f"job {config.name}")
+    _threads.append((thread, job))
+    thread.start()
     return job
+
+
+def wait_for_jobs() -> bool:
+    """Waits for the jobs that `execute_beside` started and that still run.
+
+    Returns whether all of those ended well; one that had ended before was its starter's affair.
+    """
+    running = [(thread, job) for thread, job in _threads if thread.is_alive()]
+    for thread, _ in running:
+        thread.join()
+    return all(job.future.exception() is None for _, job in running)
 
 
 def execute_within(graph: StreamGraph, config: JobConfig) -> JobHandle:
@@ -97,6 +110,8 @@ def check_platform() -> None:
             "supported, because the order of what tasks share relies on it"
         )
 
+
+_threads: list[tuple[threading.Thread, JobHandle]] = []
 
 # The loop only keeps weak references to its tasks.
 _running: set[asyncio.Task[JobExecutionResult]] = set()
