@@ -32,7 +32,17 @@ class Route:
 class ChainNode:
     """One operator in a task with the routes of its outputs."""
 
-    __slots__ = ("context", "keyed", "main", "operator", "routes", "sides")
+    __slots__ = (
+        "busy",
+        "context",
+        "keyed",
+        "main",
+        "operator",
+        "records_in",
+        "records_out",
+        "routes",
+        "sides",
+    )
 
     def __init__(
         self, operator: StreamOperator, context: OperatorContext, *, keyed: bool = False
@@ -41,6 +51,11 @@ class ChainNode:
         self.context = context
         self.keyed = keyed
         """Whether the operator has keyed state."""
+        self.busy = False
+        """Work of this operator is under way (it may be suspended)."""
+        self.records_in = 0
+        self.records_out = 0
+        """Records of the main output."""
         self.main = Route()
         self.sides: dict[str, Route] = {}
         self.routes: list[Route] = [self.main]
@@ -62,19 +77,23 @@ class ChainNode:
     def drive(self, element: StreamElement) -> Generator[None, None, None]:
         """Gives one element to the operator; each step sends one of its outputs on."""
         operator = self.operator
+        self.busy = True
         try:
             kind = type(element)
             if kind is RecordBatch:
-                work = operator.process_batch(element)  # type: ignore[arg-type] # kind says it
+                self.records_in += len(element.values)  # type: ignore[union-attr]  # kind says it
+                work = operator.process_batch(element)  # type: ignore[arg-type]  # kind says it
             elif kind is Watermark:
-                work = operator.process_watermark(element)  # type: ignore[arg-type] # as above
+                work = operator.process_watermark(element)  # type: ignore[arg-type]  # as above
             else:
-                work = operator.process_status(element)  # type: ignore[arg-type] # as above
+                work = operator.process_status(element)  # type: ignore[arg-type]  # as above
             yield from self.send(work)
         except OperatorFailure:
             raise
         except Exception as error:
             raise self.failure(error, element) from error
+        finally:
+            self.busy = False
 
     def end_input(self) -> Generator[None, None, None]:
         """Tells the operators, upstream first, that their input has ended."""
@@ -97,14 +116,18 @@ class ChainNode:
         except Exception as error:
             raise self.failure(error, doing=doing) from error
 
-    def drive_polled(self, work: Work) -> Generator[None, None, None]:
-        """Sends on what a source has read."""
+    def drive_polled(
+        self, work: Work, origin: Callable[[int], str] | None
+    ) -> Generator[None, None, None]:
+        """Sends on what a source has read; `origin` names the place of a record by its index."""
         try:
             yield from self.send(work)
         except OperatorFailure:
             raise
         except Exception as error:
-            raise self.failure(error, doing="reading its source") from error
+            index = self.operator.position()
+            place = origin(index) if origin is not None and index is not None else ""
+            raise self._failure(error, doing="reading its source", origin=place) from error
 
     def send(self, work: Work) -> Generator[None, None, None]:
         """Sends each output on; a pause after each one."""
@@ -114,15 +137,20 @@ class ChainNode:
         for output in work:
             kind = type(output)
             if kind is RecordBatch:
+                if not output.values:  # type: ignore[union-attr]  # kind says it
+                    # An empty batch is an offer to pause in long work without output.
+                    yield
+                    continue
+                self.records_out += len(output.values)  # type: ignore[union-attr]  # as above
                 for writer in writers:
-                    writer.emit(output)  # type: ignore[arg-type] # kind says it
+                    writer.emit(output)  # type: ignore[arg-type]  # kind says it
                 for child in children:
                     yield from child.drive(output)
             elif kind is SideBatch:
-                route = self.sides.get(output.tag)  # type: ignore[union-attr] # as above
+                route = self.sides.get(output.tag)  # type: ignore[union-attr]  # as above
                 if route is None:
                     continue
-                batch: RecordBatch = output.batch  # type: ignore[union-attr] # as above
+                batch: RecordBatch = output.batch  # type: ignore[union-attr]  # as above
                 for writer in route.writers:
                     writer.emit(batch)
                 for child in route.children:
@@ -130,7 +158,7 @@ class ChainNode:
             else:
                 for route in self.routes:
                     for writer in route.writers:
-                        writer.control(output)  # type: ignore[arg-type] # as above
+                        writer.control(output)  # type: ignore[arg-type]  # as above
                     for child in route.children:
                         yield from child.drive(output)
             yield

@@ -143,7 +143,12 @@ class SnapshotChild:
         """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(self._pidfd, lambda: ended.done() or ended.set_result(None))
+
+        def on_end() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        loop.add_reader(self._pidfd, on_end)
         try:
             await ended
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from typing import Protocol
 
 from operators.elements import (
@@ -55,7 +55,7 @@ class TaskListener(Protocol):
     """Who wants to know what becomes of a task."""
 
     def finished(self, task: Task) -> None:
-        """All its input is processed (or its source was stopped) and its outputs have ended."""
+        """All its input is processed and its outputs have ended (not: a source was stopped)."""
 
     def checkpoint_declined(self, task: Task, checkpoint_id: int, reason: str) -> None:
         """The task will not take part in this checkpoint."""
@@ -143,6 +143,18 @@ class Task:
         """A finished task may leave."""
         self._released = True
         self._wakeup.wake()
+
+    def add_splits(self, splits: Sequence[object]) -> None:
+        """New splits for the source of this task."""
+        source = self._source
+        assert source is not None
+        self.mailbox.put(Mail(lambda: source.add_splits(splits)))
+
+    def no_more_splits(self) -> None:
+        """The source of this task will get no more splits."""
+        source = self._source
+        assert source is not None
+        self.mailbox.put(Mail(source.no_more_splits))
 
     def stop_source(self) -> None:
         """A source reads no more; the final checkpoint follows."""
@@ -272,7 +284,7 @@ class Task:
         if polled is InputStatus.END_OF_INPUT:
             self._start(self._end((MAX_WATERMARK,), drained=True))
             return True
-        self._start(self.head.drive_polled(polled), limit)
+        self._start(self.head.drive_polled(polled, source.origin), limit)
         return True
 
     def _control(self, element: ControlElement) -> None:
@@ -377,7 +389,8 @@ class Task:
     def _finish(self, *, drained: bool) -> None:
         self._send_control(EndOfInput(drained))
         self.ended = True
-        self._listener.finished(self)
+        if drained:
+            self._listener.finished(self)
         pending, self._pending_trigger = self._pending_trigger, None
         if pending is not None and pending.checkpoint_id > self._newest_cut:
             # The work that ends here is still on the stack: the cut comes after it.

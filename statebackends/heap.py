@@ -135,6 +135,11 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             )
         return None
 
+    def _find_current_row(self) -> None:
+        """After rows came or went otherwise than through a handle."""
+        if self.current_key is not _NO_KEY:
+            self.row = self._locate(self.current_key)
+
     def _remember(self, key: Hashable, representative: Hashable, row: Row) -> None:
         # A key that Python holds for different (a local time that comes twice) would keep a row
         # in the memo after its removal.
@@ -234,9 +239,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             raise
         finally:
             self.fold_position = len(results)
-            if self.current_key is not _NO_KEY:
-                # Its row may have come or gone.
-                self.row = self._locate(self.current_key)
+            self._find_current_row()
         return results
 
     def _drop_if_empty(self, key: Hashable, row: Row) -> None:
@@ -309,6 +312,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         if restored is not None:
             load_state(state, self._rows, restored)
             del self._restored[name]
+            self._find_current_row()
         return state
 
     # -- timers -------------------------------------------------------------------------------

@@ -1,0 +1,263 @@
+"""One attempt of a job: deployed, opened, supervised, closed; never used twice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Protocol
+
+from operators.elements import CheckpointBarrier
+from runtime.chain import ChainNode
+from runtime.checkpoint import CheckpointCoordinator
+from runtime.checkpoint_driver import CheckpointDriver
+from runtime.checkpoint_messages import AttemptId, Decline, SubtaskId
+from runtime.config import JobConfig
+from runtime.deployment import AttemptListener, Deployment, DeploymentSettings, deploy
+from runtime.enumerators import SplitEnumerators
+from runtime.errors import OperatorFailure
+from runtime.job_folder import JobFolder
+from runtime.plan import ExecutionPlan, PlannedOperator
+from runtime.recovery import RestoredCheckpoint
+from runtime.subtask_checkpoints import CheckpointReplies, ChildSlots
+from runtime.supervisor import Supervisor
+from runtime.task import Task
+from runtime.turn import LoopTurn
+from statebackends.backend import KeyedStateBackendFactory
+from statebackends.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 10.0
+"""How long all operators of an attempt, together, may take to close."""
+
+
+class AttemptObserver(Protocol):
+    """The job, as its attempt sees it."""
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """A checkpoint of this attempt is durably complete."""
+
+    def final_checkpoint_ended(self, checkpoint_id: int | None, reason: str) -> None:
+        """The last checkpoint of a stop is complete, or (None) there is none, for `reason`."""
+
+
+class Attempt(AttemptListener):
+    """Runs the tasks of a plan until they end, one fails, or it is cancelled."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        config: JobConfig,
+        attempt: AttemptId,
+        *,
+        observer: AttemptObserver,
+        clock: Clock,
+        turn: LoopTurn,
+        backend: KeyedStateBackendFactory,
+        slots: ChildSlots,
+        restored: RestoredCheckpoint | None = None,
+        checkpoints: tuple[CheckpointCoordinator, JobFolder] | None = None,
+    ) -> None:
+        self.id = attempt
+        self.supervisor = Supervisor(
+            cancellation_seconds=config.stop.cancellation_timeout_ms / 1000
+        )
+        self.deployment = Deployment()
+        self.running = False
+        """All operators are open."""
+        self._plan = plan
+        self._observer = observer
+        self._restored = restored
+        self._opened = 0
+        self._enumerators = SplitEnumerators(
+            plan.vertices,
+            clock,
+            self,
+            None if restored is None else restored.enumerators,
+            _never_finished if restored is None else restored.finished,
+        )
+        self.driver: CheckpointDriver | None = None
+        if checkpoints is not None:
+            coordinator, folder = checkpoints
+            self.driver = CheckpointDriver(
+                job_name=config.name,
+                attempt=attempt,
+                coordinator=coordinator,
+                folder=folder,
+                vertices=plan.vertices,
+                enumerators=self._enumerators,
+                control=self,
+                clock=clock,
+            )
+        self._settings = DeploymentSettings(
+            job_name=config.name,
+            attempt=attempt,
+            clock=clock,
+            turn=turn,
+            backend=backend,
+            spawn=self._spawn_background,
+            auto_watermark_interval_ms=config.auto_watermark_interval_ms,
+            channel_capacity=config.flow.channel_capacity_records,
+            storage=None if checkpoints is None else checkpoints[1].storage,
+            inline_entries_max=config.state.fork_entries_min,
+            slots=slots,
+        )
+
+    @property
+    def nodes(self) -> list[ChainNode]:
+        """The operators of all tasks."""
+        return [node for task in self.deployment.tasks.values() for node in task.nodes]
+
+    async def run(self) -> None:
+        """Returns when every task has ended (or after `cancel`); raises the first failure."""
+        try:
+            self.deployment = deploy(self._plan, self._settings, self, self._restored)
+            for task in self.deployment.tasks.values():
+                self.supervisor.spawn(self._run_task(task), task.name)
+            self.supervisor.spawn(self._run_enumerators(), "split enumerators", background=True)
+            if self.driver is not None:
+                self.supervisor.spawn(self.driver.run(), "checkpoints", background=True)
+            await self.supervisor.run()
+        finally:
+            await self._close()
+
+    def cancel(self) -> None:
+        """Ends the attempt at once."""
+        self.supervisor.request_stop()
+
+    def stop_with_checkpoint(self) -> None:
+        """Sources read no more; a final checkpoint follows, and the end with it."""
+        assert self.driver is not None
+        for task in self.deployment.tasks.values():
+            task.stop_source()
+        self.driver.request_final()
+
+    def _spawn_background(self, coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        return self.supervisor.spawn(coroutine, background=True)
+
+    async def _run_task(self, task: Task) -> None:
+        await task.open()
+        self._opened += 1
+        if self._opened == len(self.deployment.tasks):
+            self.running = True
+            if self.driver is not None:
+                self.driver.start()
+                for other in self.deployment.tasks.values():
+                    if other.ended:
+                        self.driver.subtask_finished(other.subtask)
+        await task.run()
+
+    async def _run_enumerators(self) -> None:
+        await self._enumerators.start()
+        for operator, run in self._enumerators.runs():
+            name = f"split enumerator of {operator.name}"
+            self.supervisor.spawn(self._run_enumerator(operator, run), name, background=True)
+
+    async def _run_enumerator(
+        self, operator: PlannedOperator, run: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
+        try:
+            await run()
+        except Exception as error:
+            self.enumerator_failed(operator, error)
+
+    async def _close(self) -> None:
+        """Closes what was opened, in bounded time, whatever happened before."""
+        self.running = False
+        errors: list[BaseException] = []
+        tasks = self.deployment.tasks.values()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for closed in await asyncio.gather(*(task.close() for task in tasks)):
+                    errors += closed
+                await self._enumerators.close()
+                if self.driver is not None:
+                    await self.driver.close()
+        except TimeoutError:
+            logger.error("closing the operators took longer than %g s", CLOSE_SECONDS)
+        for backend in self.deployment.backends:
+            backend.close()
+        for error in errors:
+            logger.error("%s: %s", error, error.__cause__)
+
+    # -- SplitDelivery -------------------------------------------------------------------------
+
+    def add_splits(self, subtask: SubtaskId, splits: Sequence[object]) -> None:
+        """New splits for a source subtask."""
+        self.deployment.tasks[subtask].add_splits(splits)
+
+    def no_more_splits(self, subtask: SubtaskId) -> None:
+        """A source subtask will get no more splits."""
+        self.deployment.tasks[subtask].no_more_splits()
+
+    def enumerator_failed(self, source: PlannedOperator, error: BaseException) -> None:
+        """The attempt fails with the error of a source's enumerator."""
+        failure = OperatorFailure(
+            operator=source.name,
+            uid=source.uid,
+            subtask_index=0,
+            parallelism=source.parallelism,
+            doing="discovering splits",
+        )
+        failure.__cause__ = error
+        self.supervisor.fail(failure)
+
+    # -- AttemptListener -----------------------------------------------------------------------
+
+    def replies(self, subtask: SubtaskId) -> CheckpointReplies:
+        """Where a subtask's parts of checkpoints are reported."""
+        assert self.driver is not None
+        return self.driver.replies(subtask)
+
+    def finished(self, task: Task) -> None:
+        """A task has put out its last."""
+        if self.driver is not None and self.running:
+            self.driver.subtask_finished(task.subtask)
+
+    def checkpoint_declined(self, task: Task, checkpoint_id: int, reason: str) -> None:
+        """A task will not take part in a checkpoint."""
+        if self.driver is not None:
+            self.driver.declined(Decline(self.id, checkpoint_id, task.subtask, reason))
+
+    # -- TaskControl ---------------------------------------------------------------------------
+
+    def trigger_checkpoint(
+        self, subtask: SubtaskId, checkpoint_id: int, timestamp_ms: int, *, final: bool
+    ) -> None:
+        """Begins a checkpoint at a subtask."""
+        barrier = CheckpointBarrier(checkpoint_id, timestamp_ms, final)
+        self.deployment.tasks[subtask].trigger_checkpoint(barrier)
+
+    def notify_complete(self, subtask: SubtaskId, checkpoint_id: int) -> None:
+        """A checkpoint is durably complete."""
+        self.deployment.tasks[subtask].notify_complete(checkpoint_id)
+
+    def notify_aborted(self, subtask: SubtaskId, checkpoint_id: int) -> None:
+        """A checkpoint will never complete."""
+        self.deployment.tasks[subtask].notify_aborted(checkpoint_id)
+
+    def release(self, subtask: SubtaskId) -> None:
+        """A finished subtask may leave."""
+        self.deployment.tasks[subtask].release()
+
+    def final_checkpoint_ended(self, checkpoint_id: int | None, reason: str) -> None:
+        """With the final checkpoint in place all tasks may leave; without it they are cancelled."""
+        self._observer.final_checkpoint_ended(checkpoint_id, reason)
+        if checkpoint_id is None:
+            self.cancel()
+            return
+        for task in self.deployment.tasks.values():
+            task.release()
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """The job has got somewhere."""
+        self._observer.checkpoint_completed(checkpoint_id)
+
+    def fail_job(self, error: BaseException) -> None:
+        """The attempt fails."""
+        self.supervisor.fail(error)
+
+
+def _never_finished(uid: str) -> bool:
+    return False
