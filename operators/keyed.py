@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import repeat
+from types import GeneratorType
 
 from operators.elements import RecordBatch, StreamElement, Watermark
-from operators.process import CallContext, ProcessLoop
+from operators.functions import callable_of
+from operators.outputs import detached, outputs_in
+from operators.process import CallContext, OutputOperator
 from operators.process_functions import KeyedProcessFunction, TimeDomain, TimerService
-from operators.stream_operator import Work
+from operators.stream_operator import BATCH_RECORDS_MAX, Work
 from operators.timers import InternalTimerService, KeyedTimerService
 from statebackends.backend import KeyedStateBackend
 from statebackends.timer_queue import Timer
@@ -50,11 +54,12 @@ class KeyedContext(CallContext, KeyedProcessFunction.OnTimerContext):
         return self.domain
 
 
-class KeyedProcessOperator(ProcessLoop):
+class KeyedProcessOperator(OutputOperator):
     """Runs a `KeyedProcessFunction`, or a callable of value and context."""
 
     def __init__(self, function: object) -> None:
         super().__init__(function)
+        self._process_element = callable_of(function, "process_element")
         self._on_timer = getattr(function, "on_timer", None)
 
     def initialize_state(self) -> None:
@@ -80,12 +85,61 @@ class KeyedProcessOperator(ProcessLoop):
         """The outputs of a call per record."""
         if batch.keys is None:
             raise ValueError("records without keys came to a keyed operator")
-        backend = self._backend
         try:
-            yield from self._run(batch, batch.keys, backend.set_current_key, self._call_context)
-        except BaseException:
-            self.key = backend.current_key
+            yield from self._process(batch, batch.keys)
+        except BaseException as error:
+            self.key = self._backend.current_key
+            if isinstance(error, TypeError):
+                self._refuse_unhashable(batch.keys)
             raise
+
+    def _process(self, batch: RecordBatch, keys: list[Hashable]) -> Iterator[StreamElement]:
+        process_element = self._process_element
+        context = self._call_context
+        backend = self._backend
+        find_row = backend.row_memo.get
+        touched = self._touched
+        values_out = self._outputs.values
+        append = values_out.append
+        append_timestamp = self._outputs.timestamps.append
+        self._size = len(batch.values)
+        records = self._records = iter(batch.values)
+        timed = batch.timestamps is not None
+        timestamps = batch.timestamps or repeat(None)
+        for key, value, timestamp in zip(keys, records, timestamps, strict=False):
+            # What `set_current_key` does, without the call, for a key that was seen lately.
+            row = find_row(key)
+            if row is None:
+                backend.set_current_key(key)
+            else:
+                backend.current_key = key
+                backend.row = row
+                if touched:
+                    touched.clear()
+            context.current = timestamp
+            result = process_element(value, context)
+            if type(result) is not GeneratorType:
+                if result is None:
+                    continue
+                if type(result) is not list:
+                    result = outputs_in(result, "process_element")
+            for output in result:
+                if touched:
+                    output = detached(output, touched)
+                append(output)
+                append_timestamp(timestamp)
+                if len(values_out) >= BATCH_RECORDS_MAX:
+                    yield from self._hand_on(timed=timed, inside=True)
+        yield from self._hand_on(timed=timed)
+
+    def _refuse_unhashable(self, keys: list[Hashable]) -> None:
+        """Raises `UnstableKeyError` if it was the key of the record that raised `TypeError`."""
+        position = self.position()
+        if position is not None:
+            try:
+                hash(keys[position])
+            except TypeError:
+                self._backend.set_current_key(keys[position])
 
     def process_watermark(self, watermark: Watermark) -> Work:
         """Fires the event-time timers that became due, then puts the watermark out."""
@@ -106,12 +160,12 @@ class KeyedProcessOperator(ProcessLoop):
                 yield from self._call_timer(timer, domain)
                 fired += 1
                 if fired % TIMERS_PER_PAUSE == 0:
-                    yield from self._hand_on(timed=timed, inside=False)
+                    yield from self._hand_on(timed=timed)
                     yield RecordBatch([])
         except BaseException:
             self.key = self._backend.current_key
             raise
-        yield from self._hand_on(timed=timed, inside=False)
+        yield from self._hand_on(timed=timed)
 
     def _call_timer(self, timer: Timer, domain: TimeDomain) -> Iterator[StreamElement]:
         if self._on_timer is None:

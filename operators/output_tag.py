@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, final
+from typing import ClassVar, Generic, Self, TypeVar, final
 
 T = TypeVar("T")
 
@@ -16,6 +16,14 @@ class OutputTag(Generic[T]):
     """
 
     __slots__ = ("tag_id", "type_info")
+
+    in_use: ClassVar[bool] = False
+    """True once there was a tag in this process: before, no output needs to be looked at."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Notes that there are tags, copied and unpickled ones as well."""
+        OutputTag.in_use = True
+        return super().__new__(cls)
 
     def __init__(self, tag_id: str, type_info: object = None) -> None:
         if not isinstance(tag_id, str):

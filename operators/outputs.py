@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from operators.elements import RecordBatch, SideBatch, StreamElement
 from operators.output_tag import OutputTag
@@ -11,50 +12,67 @@ from statebackends.mutability import copy_value
 
 
 class Outputs:
-    """Main and side outputs since the last `take`.
+    """Main and side outputs since the last `take`, in the order in which they were given out.
 
-    The lists stay the same objects, so that a driver binds their ``append`` once.
+    The lists stay the same objects, so that a driver binds their ``append`` once. Which outputs
+    are for a side output is found out in `take`, so that most jobs do not pay for the question.
     """
 
-    __slots__ = ("_side", "side_count", "timestamps", "values")
+    __slots__ = ("timestamps", "values")
 
     def __init__(self) -> None:
         self.values: list[object] = []
         self.timestamps: list[int | None] = []
-        self.side_count = 0
-        """Records for side outputs; they count towards the size of a full batch."""
-        self._side: dict[str, tuple[list[object], list[int | None]]] = {}
 
-    def put_side(self, output: tuple[object, ...], timestamp: int | None) -> None:
-        """Takes a pair of an `OutputTag` and a value."""
-        tag = output[0]
-        if not isinstance(tag, OutputTag) or len(output) != 2:
+    def take(self, *, timed: bool) -> list[StreamElement]:
+        """What was collected, main output first; without timestamps unless `timed`.
+
+        Raises `TypeError` for a tuple that begins with an `OutputTag` and is not a pair.
+        """
+        if not self.values:
+            return []
+        values = self.values.copy()
+        timestamps = self.timestamps.copy() if timed else None
+        self.values.clear()
+        self.timestamps.clear()
+        if OutputTag.in_use:
+            tagged = [
+                index
+                for index, output in enumerate(values)
+                if type(output) is tuple and output and type(output[0]) is OutputTag
+            ]
+            if tagged:
+                return _sorted_out(values, timestamps, tagged)
+        return [RecordBatch(values, timestamps)]
+
+
+def _sorted_out(
+    values: list[Any], timestamps: list[int | None] | None, tagged: list[int]
+) -> list[StreamElement]:
+    """The main batch without the outputs at `tagged`, and a batch for each of their tags."""
+    indices: dict[str, list[int]] = {}
+    for index in tagged:
+        output = values[index]
+        if len(output) != 2:
             raise TypeError(
                 f"an output that begins with an OutputTag is a pair of tag and value, "
                 f"not {len(output)} values: write `yield tag, value`"
             )
-        lists = self._side.get(tag.tag_id)
-        if lists is None:
-            lists = self._side[tag.tag_id] = ([], [])
-        lists[0].append(output[1])
-        lists[1].append(timestamp)
-        self.side_count += 1
-
-    def take(self, *, timed: bool) -> list[StreamElement]:
-        """What was collected, main output first; without timestamps unless `timed`."""
-        elements: list[StreamElement] = []
-        if self.values:
-            timestamps = self.timestamps.copy() if timed else None
-            elements.append(RecordBatch(self.values.copy(), timestamps))
-            self.values.clear()
-            self.timestamps.clear()
-        if self.side_count:
-            for tag, (values, timestamps_of_tag) in self._side.items():
-                batch = RecordBatch(values, timestamps_of_tag if timed else None)
-                elements.append(SideBatch(tag, batch))
-            self._side.clear()
-            self.side_count = 0
-        return elements
+        indices.setdefault(output[0].tag_id, []).append(index)
+    sides = [
+        SideBatch(
+            tag,
+            RecordBatch(
+                [values[i][1] for i in places], timestamps and [timestamps[i] for i in places]
+            ),
+        )
+        for tag, places in indices.items()
+    ]
+    for index in reversed(tagged):
+        del values[index]
+        if timestamps is not None:
+            del timestamps[index]
+    return [RecordBatch(values, timestamps), *sides] if values else [*sides]
 
 
 def outputs_in(result: object, method: str) -> Iterable[object]:
@@ -85,6 +103,8 @@ def detached(output: object, touched: list[object]) -> object:
     State goes on changing such an object; a batch would show its last form in every place.
     """
     if isinstance(output, tuple):
+        if output and isinstance(output[0], OutputTag):
+            return (output[0], *(detached(value, touched) for value in output[1:]))
         elements = [_copied(element, touched) for element in output]
         if all(new is old for new, old in zip(elements, output, strict=True)):
             return output

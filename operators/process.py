@@ -1,14 +1,13 @@
-"""Process functions on streams that are not keyed, and the loop that the keyed ones share."""
+"""Process functions on streams that are not keyed, and what the keyed ones share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from types import GeneratorType
 
 from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
 from operators.functions import callable_of
-from operators.output_tag import OutputTag
 from operators.outputs import Outputs, detached, outputs_in
 from operators.process_functions import ProcessFunction, TimerService
 from operators.stream_operator import BATCH_RECORDS_MAX, OperatorContext, Work
@@ -82,74 +81,32 @@ def _no_timers() -> TypeError:
     return TypeError("timers need a keyed stream: call key_by before process")
 
 
-class ProcessLoop(UserFunctionOperator):
-    """Calls a process function per record and hands on its outputs in order.
+class OutputOperator(UserFunctionOperator):
+    """Collects what calls of user code give out and hands it on in order.
 
-    Subclasses say what becomes current before each call. The outputs of a call carry the
-    record's timestamp. A call that gives out without end is handed on in full batches.
+    A call that gives out without end is handed on in full batches.
     """
 
     def __init__(self, function: object) -> None:
         super().__init__(function)
-        self._process_element = callable_of(function, "process_element")
         self._outputs = Outputs()
         self._touched: list[object] = []
         """Mutable objects that state has taken or handed out in the call at hand."""
 
-    def _run(
-        self,
-        batch: RecordBatch,
-        keys: Iterable[Hashable],
-        set_current_key: Callable[[Hashable], object],
-        context: CallContext,
-    ) -> Iterator[StreamElement]:
-        process_element = self._process_element
-        touched = self._touched
-        outputs = self._outputs
-        values_out = outputs.values
-        append = values_out.append
-        append_timestamp = outputs.timestamps.append
-        self._size = len(batch.values)
-        records = self._records = iter(batch.values)
-        timestamps = batch.timestamps
-        timed = timestamps is not None
-        for key, value, timestamp in zip(keys, records, timestamps or repeat(None), strict=False):
-            set_current_key(key)
-            context.current = timestamp
-            result = process_element(value, context)
-            if result.__class__ is not GeneratorType:
-                if result is None:
-                    continue
-                if result.__class__ is not list:
-                    result = outputs_in(result, "process_element")
-            for output in result:
-                if touched:
-                    output = detached(output, touched)
-                if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
-                    outputs.put_side(output, timestamp)
-                else:
-                    append(output)
-                    append_timestamp(timestamp)
-                if len(values_out) + outputs.side_count >= BATCH_RECORDS_MAX:
-                    yield from self._hand_on(timed=timed, inside=True)
-                    self._records = records
-        yield from self._hand_on(timed=timed, inside=False)
-
     def _emit(self, result: object, method: str, timestamp: int | None) -> Iterator[StreamElement]:
-        """The same for the result of a single call; leaves a batch that is not full."""
+        """Collects the result of one call; leaves a batch that is not full."""
         outputs = self._outputs
-        for output in outputs_in(result, method):
+        if type(result) is not GeneratorType:
+            result = outputs_in(result, method)
+        for output in result:
             if self._touched:
                 output = detached(output, self._touched)
-            if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
-                outputs.put_side(output, timestamp)
-            else:
-                outputs.values.append(output)
-                outputs.timestamps.append(timestamp)
-            if len(outputs.values) + outputs.side_count >= BATCH_RECORDS_MAX:
+            outputs.values.append(output)
+            outputs.timestamps.append(timestamp)
+            if len(outputs.values) >= BATCH_RECORDS_MAX:
                 yield from self._hand_on(timed=timestamp is not None, inside=True)
 
-    def _hand_on(self, *, timed: bool, inside: bool) -> Iterator[StreamElement]:
+    def _hand_on(self, *, timed: bool, inside: bool = False) -> Iterator[StreamElement]:
         """Puts out what was collected; `inside` a call, nothing else may come in between."""
         elements = self._outputs.take(timed=timed)
         if not elements:
@@ -162,8 +119,12 @@ class ProcessLoop(UserFunctionOperator):
         self.in_record = False
 
 
-class ProcessOperator(ProcessLoop):
+class ProcessOperator(OutputOperator):
     """Runs a `ProcessFunction`, or a callable of value and context."""
+
+    def __init__(self, function: object) -> None:
+        super().__init__(function)
+        self._process_element = callable_of(function, "process_element")
 
     def setup(self, context: OperatorContext) -> None:
         """Makes the one context of all calls."""
@@ -172,9 +133,25 @@ class ProcessOperator(ProcessLoop):
         self._call_context = ProcessContext(self._timer_service)
 
     def process_batch(self, batch: RecordBatch) -> Work:
-        """The outputs of a call per record."""
-        # Without keys there is nothing to make current; `bool` is the cheapest call there is.
-        return self._run(batch, repeat(None), bool, self._call_context)
+        """The outputs of a call per record, at the record's timestamp."""
+        context = self._call_context
+        process_element = self._process_element
+        values_out = self._outputs.values
+        timestamps_out = self._outputs.timestamps
+        self._size = len(batch.values)
+        records = self._records = iter(batch.values)
+        timed = batch.timestamps is not None
+        for value, timestamp in zip(records, batch.timestamps or repeat(None), strict=False):
+            context.current = timestamp
+            result = process_element(value, context)
+            if type(result) is not GeneratorType:
+                result = outputs_in(result, "process_element")
+            for output in result:
+                values_out.append(output)
+                timestamps_out.append(timestamp)
+                if len(values_out) >= BATCH_RECORDS_MAX:
+                    yield from self._hand_on(timed=timed, inside=True)
+        yield from self._hand_on(timed=timed)
 
     def process_watermark(self, watermark: Watermark) -> Work:
         """Remembers the watermark for the context."""

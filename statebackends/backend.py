@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from statebackends.descriptors import StateDescriptor
 from statebackends.keygroups import KeyGroupRange
@@ -98,6 +98,14 @@ class KeyedStateBackend(ABC):
     max_parallelism: int
     current_key: Hashable
     """The key of the present record or timer, as the record gave it."""
+    row_memo: dict[Hashable, list[Any]]
+    """Rows of keys seen lately, always the same dict; empty in a backend without rows.
+
+    A loop over records may make a key in here current itself: set `current_key` and `row`,
+    clear `touched`. Any other key takes `set_current_key`.
+    """
+    row: list[Any] | None
+    """The row of the current key, in a backend with rows."""
     touched: list[object]
     """Mutable objects that state took or handed out since `set_current_key`; always the same
     list. An output among them is copied when it is put out."""

@@ -78,7 +78,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         self._states: dict[str, HeapState] = {}
         self._restored: dict[str, RestoredState] = {}
         self._rows = HeapRows()
-        self._row_memo: dict[Hashable, Row] = {}
+        self.row_memo: dict[Hashable, Row] = {}
         self._key_memo = KeyMemo(max_parallelism)
 
     # -- keys ---------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         if self.touched:
             self.touched.clear()
         try:
-            row = self._row_memo.get(key)
+            row = self.row_memo.get(key)
         except TypeError as error:
             raise unhashable(key, error) from error
         self.row = self._locate(key) if row is None else row
@@ -144,9 +144,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         # A key that Python holds for different (a local time that comes twice) would keep a row
         # in the memo after its removal.
         if key is representative or key == representative:
-            if len(self._row_memo) >= MEMO_KEYS_MAX:
-                self._row_memo.clear()
-            self._row_memo[key] = row
+            if len(self.row_memo) >= MEMO_KEYS_MAX:
+                self.row_memo.clear()
+            self.row_memo[key] = row
 
     def attach_row(self) -> Row:
         """Makes the row of the current key, which has none."""
@@ -170,7 +170,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     def _remove_row(self, key: Hashable) -> None:
         representative, key_group = self._key_memo.known(key)
         self._rows.remove(key_group, representative)
-        self._row_memo.pop(representative, None)
+        self.row_memo.pop(representative, None)
 
     # -- state --------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     ) -> list[V]:
         """See `KeyedStateBackend`; new values that can change in place are given as copies."""
         slot = self._slot(self._registered(descriptor, namespaced=False))
-        find = self._row_memo.get
+        find = self.row_memo.get
         immutable = IMMUTABLE_TYPES
         results: list[V] = []
         append = results.append
@@ -354,7 +354,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         """See `KeyedStateBackend`."""
         self.row = None
         self.touched.clear()
-        self._row_memo.clear()
+        self.row_memo.clear()
         self._key_memo.clear()
         self._rows.groups.clear()
         for state in self._states.values():
