@@ -14,7 +14,7 @@ from runtime.errors import ConfigurationError
 
 T = TypeVar("T")
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_DURATION = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _UNIT_MS = {
     "": 1,
     **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 1),

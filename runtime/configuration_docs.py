@@ -19,8 +19,8 @@ Generated from the settings classes by `python -m runtime.configuration_docs`; d
 Keys are Flink 2's where Flink has one, else `riverrun.<area>.<name>`. They are set by
 `--set key=value` on the command line, by `env.configure(Configuration)` in the job, and many by a
 flag or a method of their own. A flag outranks `--set`, that outranks the job, that the default.
-There is no configuration file. Durations are texts such as `10s`, `200ms` or `1 min`; a bare number is
-milliseconds.
+There is no configuration file. Durations are texts such as `10s`, `200ms` or `1 min`; a bare
+number is milliseconds.
 """
 
 
