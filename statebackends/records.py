@@ -23,31 +23,27 @@ def is_struct(cls: type) -> bool:
 class RecordSerializer(CompositeSerializer[Any]):
     """Instances of exactly one class, one column for each field.
 
-    Like pickle it makes instances without calling their constructor. Instances that hold more
+    Dataclasses are made without calling their constructor, as pickle does. Instances that hold more
     than their fields, or less, and classes that define how to be pickled, are pickled.
     """
 
     def __init__(self, cls: type, field_serializer: Callable[[str], TypeSerializer[Any]]) -> None:
         if is_struct(cls):
             kind = "struct"
-            self._names = [str(name) for name in vars(cls)["__struct_fields__"]]
+            self._names = [str(name) for name in getattr(cls, "__struct_fields__", ())]
         else:
             kind = "dataclass"
             self._names = [field.name for field in dataclasses.fields(cls)]
         self._cls = cls
+        self._is_struct = kind == "struct"
         self._fields = [field_serializer(name) for name in self._names]
-        self._custom = any(
-            getattr(cls, name, None) is not getattr(object, name, None)
-            for name in ("__reduce__", "__reduce_ex__", "__setstate__")
-        ) or _defines_getstate(cls)
+        # Structs define __reduce__ themselves, in terms of their fields.
+        self._custom = kind == "dataclass" and _pickled_its_own_way(cls)
         schema = ",".join(
             f"{name}:{field.identity}"
             for name, field in zip(self._names, self._fields, strict=True)
         )
         self.identity = f"{kind}/1:{cls.__qualname__}({schema})"
-        if kind == "struct":
-            # Structs define __reduce__ themselves, in terms of their fields.
-            self._custom = False
         params = getattr(cls, "__dataclass_params__", None)
         frozen = params is not None and params.frozen
         self.mutable = not frozen or any(field.mutable for field in self._fields)
@@ -74,17 +70,26 @@ class RecordSerializer(CompositeSerializer[Any]):
 
     def _join(self, parts: list[bytes]) -> list[Any]:
         (count,) = struct.unpack("<I", parts[0])
+        columns = [
+            field.load_column(part) for field, part in zip(self._fields, parts[1:], strict=True)
+        ]
         cls: Any = self._cls
+        if self._is_struct:
+            # Struct types make no instance but by their constructor.
+            rows = zip(*columns, strict=True) if columns else [()] * count
+            return [cls(**dict(zip(self._names, row, strict=True))) for row in rows]
         values = [cls.__new__(cls) for _ in range(count)]
-        for name, field, part in zip(self._names, self._fields, parts[1:], strict=True):
-            for value, item in zip(values, field.load_column(part), strict=True):
+        for name, column in zip(self._names, columns, strict=True):
+            for value, item in zip(values, column, strict=True):
                 object.__setattr__(value, name, item)
         return values
 
 
-def _defines_getstate(cls: type) -> bool:
-    """Python 3.11 gave `object` a `__getstate__`; frozen dataclasses with slots get one."""
-    own = getattr(cls, "__getstate__", None)
-    if own is None or own is getattr(object, "__getstate__", None):
-        return False
-    return getattr(own, "__module__", None) != "dataclasses"
+def _pickled_its_own_way(cls: type) -> bool:
+    for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"):
+        own = getattr(cls, name, None)
+        # Frozen dataclasses with slots get some of these from the dataclass decorator.
+        by_decorator = getattr(own, "__module__", None) == "dataclasses"
+        if own is not getattr(object, name, None) and not by_decorator:
+            return True
+    return False

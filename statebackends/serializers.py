@@ -184,7 +184,7 @@ class TupleSerializer(CompositeSerializer[tuple[Any, ...]]):
         width = len(self._fields)
         if not all_exact(values, tuple) or any(len(value) != width for value in values):
             return None
-        columns = zip(*values, strict=True)
+        columns = zip(*values, strict=True) if values else [()] * width
         return [
             struct.pack("<I", len(values)),
             *(
