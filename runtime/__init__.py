@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from operators.builtin import CollectionSource, CollectSink, NumberSequenceSource, PrintSink
+    from operators.builtin import (
+        CollectionSource,
+        CollectSink,
+        IteratorSource,
+        NumberSequenceSource,
+        PrintSink,
+    )
     from operators.data_stream_sink import DataStreamSink
     from operators.datastream import DataStream
     from operators.functions import (
@@ -78,7 +84,8 @@ if TYPE_CHECKING:
     from runtime.environment import StreamExecutionEnvironment
     from runtime.errors import ConfigurationError, JobExecutionError, RecoveryError
     from runtime.job_result import JobExecutionResult, JobStatistics, JobStatus
-    from runtime.restart_strategies import RestartStrategies, RestartStrategyConfiguration
+    from runtime.restart import RestartStrategies
+    from runtime.survival_settings import RestartSettings
     from statebackends.descriptors import (
         AggregatingStateDescriptor,
         ListStateDescriptor,
@@ -132,6 +139,7 @@ __all__ = [
     "HashMapStateBackend",
     "InMemoryCheckpointStorage",
     "InputStatus",
+    "IteratorSource",
     "JobClient",
     "JobExecutionError",
     "JobExecutionResult",
@@ -161,8 +169,8 @@ __all__ = [
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
+    "RestartSettings",
     "RestartStrategies",
-    "RestartStrategyConfiguration",
     "RuntimeContext",
     "Sink",
     "SinkWriter",
@@ -203,7 +211,7 @@ __all__ = [
 
 # A line is a module and names that are defined there.
 _HOMES = """
-operators.builtin: CollectSink CollectionSource NumberSequenceSource PrintSink
+operators.builtin: CollectSink CollectionSource IteratorSource NumberSequenceSource PrintSink
 operators.data_stream_sink: DataStreamSink
 operators.datastream: DataStream
 operators.functions: AggregateFunction FilterFunction FlatMapFunction Function KeySelector
@@ -233,7 +241,8 @@ runtime.configuration: Configuration
 runtime.environment: StreamExecutionEnvironment
 runtime.errors: ConfigurationError JobExecutionError RecoveryError
 runtime.job_result: JobExecutionResult JobStatistics JobStatus
-runtime.restart_strategies: RestartStrategies RestartStrategyConfiguration
+runtime.restart: RestartStrategies
+runtime.survival_settings: RestartSettings
 statebackends.descriptors: AggregatingStateDescriptor ListStateDescriptor MapStateDescriptor
 statebackends.descriptors: ReducingStateDescriptor StateDescriptor ValueStateDescriptor
 statebackends.errors: CorruptCheckpointError StateError UnstableKeyError

@@ -14,6 +14,7 @@ from operators.graph import StreamGraph
 from operators.time import TimeLike
 from operators.watermarks import WatermarkStrategy
 from runtime.config import JobConfig
+from runtime.config_options import options_of
 from runtime.config_views import CheckpointConfig, CheckpointingMode, ExecutionConfig
 from runtime.configuration import Configuration
 from runtime.errors import ConfigurationError
@@ -21,8 +22,8 @@ from runtime.execution_plan import execution_plan_json
 from runtime.job_log import configure_unless_done
 from runtime.launch import current_launch, default_job_name
 from runtime.plan import ExecutionPlan, build_plan
-from runtime.restart_strategies import RestartStrategyConfiguration
 from runtime.setting_layers import SettingLayers
+from runtime.survival_settings import RestartSettings
 
 if TYPE_CHECKING:
     from operators.result_buffer import ResultBuffer
@@ -131,11 +132,12 @@ class StreamExecutionEnvironment:
         return self._checkpoint_config.get_checkpointing_mode()
 
     def set_restart_strategy(
-        self, restart_strategy_configuration: RestartStrategyConfiguration
+        self, restart_strategy_configuration: RestartSettings
     ) -> StreamExecutionEnvironment:
         """What happens when the job fails; one of `RestartStrategies`."""
-        for key, value in restart_strategy_configuration.values.items():
-            self._layers.set(key, value, "set_restart_strategy")
+        for name, one in options_of(RestartSettings).items():
+            value = getattr(restart_strategy_configuration, name)
+            self._layers.set(one.key, value, "set_restart_strategy")
         return self
 
     # -- sources ------------------------------------------------------------------------------
@@ -265,26 +267,18 @@ class StreamExecutionEnvironment:
 
 def _check_uids(graph: StreamGraph, config: JobConfig) -> None:
     without = [node.name for node in graph.nodes_without_uid()]
-    if not without:
-        return
-    names = ", ".join(repr(name) for name in without)
-    if not config.auto_generated_uids:
+    if without and not config.auto_generated_uids:
+        names = ", ".join(repr(name) for name in without)
         raise ConfigurationError(
             f"operators without a uid: {names}; call .uid(...) on each, or leave "
             "pipeline.auto-generate-uids on"
-        )
-    if config.checkpoints.enabled:
-        logger.warning(
-            "operators without a uid: %s; their state is found again only while the job's graph "
-            "stays as it is: call .uid(...) on each",
-            names,
         )
 
 
 def _announce(config: JobConfig, plan: ExecutionPlan) -> None:
     checkpoints = config.checkpoints
     logger.info(
-        "job %r: %d operators in %d tasks, parallelism %d, %s",
+        "job %r: operators %d, tasks %d, parallelism %d, %s",
         config.name,
         len(plan.operators),
         sum(vertex.parallelism for vertex in plan.vertices),

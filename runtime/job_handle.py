@@ -87,8 +87,7 @@ class JobHandle:
 
     def statistics(self) -> JobStatistics:
         """The figures of this moment."""
-        run = self._run
-        return run.statistics() if hasattr(run, "statistics") else JobStatistics()
+        return self._run.statistics() if self._run is not None else JobStatistics()
 
     def status(self) -> JobStatus:
         """The status of this moment."""
