@@ -8,11 +8,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from statebackends.errors import CorruptCheckpointError
-from statebackends.keys import encode_key
+from statebackends.keys import decode_key, encode_key
 from statebackends.serializers import dump_blobs, load_blobs
 
 _HEAD = struct.Struct("<III")
 """Entries, bytes of the keys, bytes of the namespaces (none: the void namespace)."""
+
+_STR = ord("s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +67,12 @@ def encode_keys(keys: list[Hashable]) -> list[bytes]:
             # A lone surrogate somewhere: the way for any key knows how to write it.
             return [encode_key(key) for key in keys]
     return [encode_key(key) for key in keys]
+
+
+def decode_keys(keys: list[bytes]) -> list[Hashable]:
+    """The representatives of many keys."""
+    try:
+        return [key[1:].decode() if key[0] == _STR else decode_key(key) for key in keys]
+    except UnicodeDecodeError:
+        # As above, in a string.
+        return [decode_key(key) for key in keys]

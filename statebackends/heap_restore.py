@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from statebackends.chunks import load_chunk
+from statebackends.chunks import decode_keys, load_chunk
 from statebackends.heap_tables import HeapRows, HeapState
-from statebackends.keys import decode_key
 from statebackends.restored_states import RestoredState
 from statebackends.timer_queue import TimerQueue
 
@@ -18,12 +17,16 @@ def load_state(state: HeapState, rows: HeapRows, restored: RestoredState) -> Non
     for key_group, chunks in restored.groups.items():
         for data in chunks:
             chunk = load_chunk(data)
-            keys = map(decode_key, chunk.keys)
+            keys = decode_keys(chunk.keys)
             values: list[Any] = load_column(chunk.values)
             if state.slot is not None:
+                slot, width = state.slot, rows.width
+                group = rows.groups.setdefault(key_group, {})
                 for key, value in zip(keys, values, strict=True):
-                    row = rows.find(key_group, key) or rows.make(key_group, key)
-                    row[state.slot] = value
+                    row = group.get(key)
+                    if row is None:
+                        row = group[key] = [None] * width
+                    row[slot] = value
             else:
                 tables = state.tables
                 namespaces = chunk.namespaces or ()
@@ -38,6 +41,6 @@ def load_timers(queue: TimerQueue, restored: RestoredState) -> None:
             chunk = load_chunk(data)
             timestamps = struct.unpack(f"<{chunk.count}q", chunk.values)
             namespaces = chunk.namespaces or ()
-            keys = map(decode_key, chunk.keys)
+            keys = decode_keys(chunk.keys)
             for key, namespace, timestamp in zip(keys, namespaces, timestamps, strict=True):
                 queue.add(timestamp, key, namespace)

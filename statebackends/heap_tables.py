@@ -44,11 +44,6 @@ class HeapRows:
         self.width += 1
         return self.width - 1
 
-    def find(self, key_group: int, key: Hashable) -> Row | None:
-        """The row of a representative if it has one."""
-        group = self.groups.get(key_group)
-        return None if group is None else group.get(key)
-
     def make(self, key_group: int, key: Hashable) -> Row:
         """A new row for a representative that has none."""
         group = self.groups.get(key_group)

@@ -61,7 +61,11 @@ def copy_value(value: T) -> T:
     cls = type(value)
     if cls in IMMUTABLE_TYPES:
         return value
-    if cls is list or cls is set:
+    if cls is tuple:
+        # Records are mostly tuples of scalars: no call for each of them.
+        if IMMUTABLE_TYPES.issuperset(map(type, value)) or is_immutable(value):  # type: ignore[call-overload]  # a tuple
+            return value
+    elif cls is list or cls is set:
         if IMMUTABLE_TYPES.issuperset(map(type, value)):  # type: ignore[call-overload]  # a collection
             return value.copy()  # type: ignore[attr-defined,no-any-return]  # a collection
     elif cls is dict:
