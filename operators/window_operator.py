@@ -22,7 +22,7 @@ from operators.elements import (
 )
 from operators.functions import Function
 from operators.output_tag import OutputTag
-from operators.outputs import Outputs, outputs_in
+from operators.outputs import Outputs, detached, outputs_in
 from operators.stream_operator import BATCH_RECORDS_MAX, StreamOperator, Work
 from operators.timers import InternalTimerService
 from operators.triggers import Trigger, TriggerResult, Window
@@ -157,7 +157,8 @@ class WindowOperator(StreamOperator, Generic[V]):
         if late and min(timestamp + self._lateness_ms, MAX_TIMESTAMP) <= watermark:
             self._late_count.inc()
             if self._late_tag is not None:
-                self._outputs.put_side((self._late_tag, value), given_timestamp)
+                self._outputs.values.append((self._late_tag, value))
+                self._outputs.timestamps.append(given_timestamp)
 
     def _checked(self, value: object, timestamp: int | None) -> int:
         """The timestamp that the assigner gets; in event time there must be one."""
@@ -268,7 +269,7 @@ class WindowOperator(StreamOperator, Generic[V]):
             outputs.timestamps.extend(repeat(timestamp, len(fired)))
             return
         self._scope.enter(window)
-        elements = self._contents.elements
+        elements, touched = self._contents.elements, self._backend.touched
         about: Any = window
         if isinstance(function, ProcessWindowFunction):
             call: Callable[..., Any] = function.process
@@ -282,18 +283,15 @@ class WindowOperator(StreamOperator, Generic[V]):
             if returned.__class__ is not list:
                 returned = outputs_in(returned, method)
             for output in returned:
-                if output.__class__ is tuple and output and output[0].__class__ is OutputTag:
-                    outputs.put_side(output, timestamp)
-                else:
-                    outputs.values.append(output)
-                    outputs.timestamps.append(timestamp)
+                outputs.values.append(detached(output, touched) if touched else output)
+                outputs.timestamps.append(timestamp)
                 if self._room() <= 0:
                     self.in_record = True
                     yield from outputs.take(timed=True)
                     self.in_record = False
 
     def _room(self) -> int:
-        return BATCH_RECORDS_MAX - len(self._outputs.values) - self._outputs.side_count
+        return BATCH_RECORDS_MAX - len(self._outputs.values)
 
     def _contents_of(self, window: Window) -> Any:
         table = self._tables.peek(window)
