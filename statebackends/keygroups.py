@@ -7,6 +7,7 @@ those of Flink's `KeyGroupRangeAssignment` and `MathUtils.murmurHash`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ MAX_PARALLELISM_LIMIT = 32768
 """Most key groups an operator may have."""
 
 _INT_MIN = -(2**31)
+
+# Called for each key that is new to a memo, hence without look-ups.
+_hash = mmh3.hash
+_four_bytes = struct.Struct("<i").pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def murmur_hash(n: int) -> int:
 
 def key_group_of(key_bytes: bytes, max_parallelism: int) -> int:
     """The key group of a key, given by its canonical bytes."""
-    scrambled = mmh3.hash(mmh3.hash(key_bytes).to_bytes(4, "little", signed=True))
+    scrambled = _hash(_four_bytes(_hash(key_bytes)))
     return 0 if scrambled == _INT_MIN else abs(scrambled) % max_parallelism
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import datetime as dt
 import enum
 import uuid
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -34,6 +33,8 @@ IMMUTABLE_TYPES: frozenset[type] = frozenset(
 )
 """Types whose values never change; `type(value) in IMMUTABLE_TYPES` is the cheap first test."""
 
+_FLAT_TYPES = frozenset({tuple, list, set, dict})
+
 
 def is_immutable(value: object) -> bool:
     """Whether `value` can surely not change in place; false where that is not known."""
@@ -46,10 +47,8 @@ def is_immutable(value: object) -> bool:
         return True
     params = getattr(cls, "__dataclass_params__", None)
     if params is not None and params.frozen:
-        return all(
-            is_immutable(getattr(value, field.name, None))
-            for field in dataclasses.fields(value)  # type: ignore[arg-type]  # has the params
-        )
+        fields: dict[str, object] = getattr(cls, "__dataclass_fields__", {})
+        return all(is_immutable(getattr(value, name, None)) for name in fields)
     return False
 
 
@@ -58,22 +57,16 @@ def copy_value(value: T) -> T:
 
     Raises what `copy.deepcopy` raises for an object that cannot be copied.
     """
-    cls = type(value)
+    held: Any = value
+    cls = type(held)
     if cls in IMMUTABLE_TYPES:
         return value
-    if cls is tuple:
-        # Records are mostly tuples of scalars: no call for each of them.
-        if IMMUTABLE_TYPES.issuperset(map(type, value)) or is_immutable(value):  # type: ignore[call-overload]  # a tuple
-            return value
-    elif cls is list or cls is set:
-        if IMMUTABLE_TYPES.issuperset(map(type, value)):  # type: ignore[call-overload]  # a collection
-            return value.copy()  # type: ignore[attr-defined,no-any-return]  # a collection
-    elif cls is dict:
-        if IMMUTABLE_TYPES.issuperset(map(type, value.values())):  # type: ignore[attr-defined]  # dict
-            return value.copy()  # type: ignore[attr-defined,no-any-return]  # a dict
-    elif is_immutable(value):
-        return value
-    return copy.deepcopy(value)
+    flat: Any = held.values() if cls is dict else held
+    if cls in _FLAT_TYPES and IMMUTABLE_TYPES.issuperset(map(type, flat)):
+        # Most records are tuples of scalars and most accumulators lists or dicts of them.
+        copied: T = held if cls is tuple else held.copy()
+        return copied
+    return value if is_immutable(value) else copy.deepcopy(value)
 
 
 def note_mutable(value: object, touched: list[object]) -> None:
