@@ -155,7 +155,7 @@ def callable_of(function: object, method: str) -> Callable[..., object]:
                 f"not {type(function).__name__}: {function!r}"
             )
         bound = function
-    if isinstance(function, type):
+    elif isinstance(function, type):
         raise TypeError(f"expected an instance, not the class: write {function.__name__}()")
     inner = bound if inspect.isroutine(bound) else getattr(bound, "__call__", bound)  # noqa: B004 - the method itself is inspected
     if inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner):
