@@ -247,6 +247,11 @@ class _CountFunction(AggregateFunction[object, int, int]):
 class CountContents(WindowContents[int]):
     """How many elements there were; a batch is counted without a step of Python per record."""
 
+    def __init__(self) -> None:
+        # A batch that lies in several windows is counted once: it is the same list each time.
+        self._counted: Iterable[Hashable] = ()
+        self._counts: Counter[Hashable] = Counter()
+
     def descriptor(self) -> StateDescriptor:
         """An aggregating state of an int."""
         return AggregatingStateDescriptor[object, int, int](STATE_NAME, _CountFunction(), int)
@@ -276,9 +281,11 @@ class CountContents(WindowContents[int]):
         admit: Admit,
     ) -> list[Hashable]:
         """As `WindowContents.fold`, by counting the batch first."""
+        if keys is not self._counted:
+            self._counted, self._counts = keys, Counter(keys)
         get = table.get
         new: list[Hashable] = []
-        for key, count in Counter(keys).items():
+        for key, count in self._counts.items():
             before = get(key)
             if before is None:
                 key = admit(key)

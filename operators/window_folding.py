@@ -39,8 +39,14 @@ from operators.window_operator import (
     window_of,
 )
 from operators.windows import GridWindows
+from statebackends.errors import StateError
 
 V = TypeVar("V")
+_Plan = list[tuple[TimeWindow, list[int] | None]]
+"""Windows, each with the indices of its records in the batch; None stands for all of them."""
+
+FOLDS_A_PAUSE = 8_192
+"""Records times windows that are folded between two offers to pause; about a millisecond."""
 
 KEYS_A_PAUSE = 2_048
 """Keys of windows that are fired or removed without output between two offers to pause."""
@@ -77,9 +83,7 @@ class FoldingWindowOperator(WindowOperator[V]):
         super().initialize_state()
         if self.context.restored_checkpoint_id is not None and self._lateness_ms:
             for namespace in self._tables.namespaces():
-                window = window_of(namespace)
-                assert isinstance(window, TimeWindow)
-                self._fired_before.add(window)
+                self._fired_before.add(_time_window(namespace))
 
     def position(self) -> int | None:
         """Index of the record that user code was called with last."""
@@ -95,18 +99,25 @@ class FoldingWindowOperator(WindowOperator[V]):
     def process_batch(self, batch: RecordBatch) -> Work:
         """Folds what lies in open windows; the rest goes record by record."""
         timestamps, low, high = self._times(batch)
+        plan = self._plan(timestamps, low, high)
+        due: list[int] = []
         open_from = self._grid.open_from(self._timers.current_watermark)
-        self.key = None
-        try:
-            self._fold(batch, timestamps, low, high)
-        except BaseException:
-            self._locate_failure(batch)
-            raise
-        self._records = self._selected = None
-        if low >= open_from:
-            return ()
-        due = [index for index, timestamp in enumerate(timestamps) if timestamp < open_from]
-        return self._process_records(batch, due)
+        if low < open_from:
+            due = [index for index, timestamp in enumerate(timestamps) if timestamp < open_from]
+        if len(plan) > 1 and len(plan) * len(timestamps) > FOLDS_A_PAUSE:
+            return self._process_in_turns(batch, plan, due)
+        self._fold(batch, plan)
+        return self._process_records(batch, due) if due else ()
+
+    def _process_in_turns(
+        self, batch: RecordBatch, plan: _Plan, due: list[int]
+    ) -> Iterator[StreamElement]:
+        """The same with offers to pause, for records that lie in many windows."""
+        windows_a_turn = max(1, FOLDS_A_PAUSE // len(batch))
+        for start in range(0, len(plan), windows_a_turn):
+            self._fold(batch, plan[start : start + windows_a_turn])
+            yield RecordBatch([])
+        yield from self._process_records(batch, due)
 
     def _times(self, batch: RecordBatch) -> tuple[list[int], int, int]:
         """The timestamps with their least and greatest; raises `ValueError` for a bad one."""
@@ -121,14 +132,11 @@ class FoldingWindowOperator(WindowOperator[V]):
             check_timestamp(value, None if timestamps is None else timestamps[index])
         raise AssertionError("timestamps that are neither sound nor unsound")
 
-    def _fold(self, batch: RecordBatch, timestamps: list[int], low: int, high: int) -> None:
-        """Adds the records to all their windows that are not yet due, one window at a time."""
+    def _plan(self, timestamps: list[int], low: int, high: int) -> _Plan:
+        """The windows that are not yet due, and which records lie in each, in order."""
         grid, watermark = self._grid, self._timers.current_watermark
         if grid.pane(low) == grid.pane(high):
-            for window in reversed(grid.windows(low)):
-                if window.end - 1 > watermark:
-                    self._fold_into(window, batch, None)
-            return
+            return [(one, None) for one in grid.windows(low) if one.end - 1 > watermark]
         panes: dict[int, list[int]] = {}
         for index, pane in enumerate(grid.panes(timestamps)):
             try:
@@ -141,11 +149,24 @@ class FoldingWindowOperator(WindowOperator[V]):
                 if window.end - 1 > watermark:
                     windows.setdefault(window, []).append(indices)
         size = len(timestamps)
-        for window, parts in windows.items():
-            if sum(map(len, parts)) == size:
-                self._fold_into(window, batch, None)
-            else:
-                self._fold_into(window, batch, sorted(chain.from_iterable(parts)))
+        return [
+            (
+                window,
+                None if sum(map(len, parts)) == size else sorted(chain.from_iterable(parts)),
+            )
+            for window, parts in windows.items()
+        ]
+
+    def _fold(self, batch: RecordBatch, plan: _Plan) -> None:
+        """Adds the records to the contents, one window at a time."""
+        self.key = None
+        try:
+            for window, selected in plan:
+                self._fold_into(window, batch, selected)
+        except BaseException:
+            self._locate_failure(batch)
+            raise
+        self._records = self._selected = None
 
     def _fold_into(
         self, window: TimeWindow, batch: RecordBatch, selected: list[int] | None
@@ -199,8 +220,7 @@ class FoldingWindowOperator(WindowOperator[V]):
         queue, outputs = self._timers.event_queue, self._outputs
         quiet = 0
         while (group := queue.poll_group(watermark.timestamp, self._room())) is not None:
-            window = window_of(group.namespace)
-            assert isinstance(window, TimeWindow)
+            window = _time_window(group.namespace)
             ends = group.timestamp == window.end - 1
             removed = group.timestamp == self._cleanup_time(window)
             if ends:
@@ -258,6 +278,16 @@ class FoldingWindowOperator(WindowOperator[V]):
             self.key = key
             self._backend.set_current_key(key)
             self._function.clear(self._process_context)
+
+
+def _time_window(namespace: Hashable) -> TimeWindow:
+    window = window_of(namespace)
+    if not isinstance(window, TimeWindow):
+        raise StateError(
+            f"the restored state holds the window {window!r}, but the job has windows of time "
+            "now: keep the window assigner, or give the operator a new uid"
+        )
+    return window
 
 
 def _has_hash(key: object) -> bool:

@@ -44,6 +44,9 @@ AnyWindowFunction = WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[A
 
 TIMERS = "window-timers"
 LATE_COUNTER = "num_late_records_dropped"
+RECORDS_A_PAUSE = 256
+"""Records between two offers to pause; less than a millisecond unless user code takes long."""
+
 TIMERS_A_PAUSE = 512
 """Timers that fire between two offers to pause; about a millisecond."""
 
@@ -124,7 +127,7 @@ class WindowOperator(StreamOperator, Generic[V]):
     ) -> Iterator[StreamElement]:
         values, timestamps = batch.values, batch.timestamps
         keys = keys_of(batch)
-        for index in indices:
+        for processed, index in enumerate(indices, 1):
             self._index = index
             self.key = keys[index]
             self._backend.set_current_key(self.key)
@@ -132,6 +135,8 @@ class WindowOperator(StreamOperator, Generic[V]):
             yield from self._process_record(values[index], timestamp)
             if self._room() <= 0:
                 yield from self._outputs.take(timed=True)
+            elif processed % RECORDS_A_PAUSE == 0:
+                yield from self._outputs.take(timed=True) or [RecordBatch([])]
         self._index = None
         yield from self._outputs.take(timed=True)
 
