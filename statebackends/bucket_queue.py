@@ -4,7 +4,7 @@ Timers of window ends share few timestamps, so that registering one is a dict lo
 whole group is taken out at once. A timestamp with a single timer has no dicts of its own, only a
 pair, so that timers at exact times stay cheap as well. The heap deletes lazily: a timestamp
 whose bucket has gone stays in it until it comes to the top or until such ones are the majority.
-The measurements behind the choice are in `docs/decisions/0101-timer-queues.md`.
+The measurements behind the choice are in `docs/decisions/001-timer-queues.md`.
 """
 
 from __future__ import annotations
