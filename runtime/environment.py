@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from operators.builtin import NumberSequenceSource, collection_source
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from operators.result_buffer import ResultBuffer
     from operators.source import Source
     from runtime.client import JobClient
-    from runtime.job_handle import JobHandle
     from runtime.job_result import JobExecutionResult
 
 T = TypeVar("T")
@@ -194,8 +194,10 @@ class StreamExecutionEnvironment:
         """
         graph, config = self._take(job_name)
         from runtime.client import JobClient
+        from runtime.execution import execute_beside, execute_within
 
-        return JobClient(self._start(graph, config))
+        start = execute_within if _in_event_loop() else execute_beside
+        return JobClient(start(graph, config))
 
     def start_collecting(
         self, results: ResultBuffer[object], job_name: str | None
@@ -207,14 +209,21 @@ class StreamExecutionEnvironment:
                 "stream a sink and use `await env.execute_async(...)`"
             )
         graph, config = self._take(job_name)
-        job = self._start(graph, config)
-        job.future.add_done_callback(lambda done: results.finish(done.exception()))
+        from runtime.execution import execute_beside, interruption
+
+        job = execute_beside(graph, config, log_failure=False)
+
+        def finish(done: Future[JobExecutionResult]) -> None:
+            # A signal that stopped the job ends its consumer too, after what came out.
+            results.finish(done.exception() or interruption())
 
         def stop() -> None:
             job.request_stop("its results are not wanted any more")
-            # The failure of a job that nobody wants is logged; here its end is what matters.
-            job.future.exception()
+            job.wait()
+            if (error := job.future.exception()) is not None:
+                logger.warning("after its results were not wanted any more: %s", error)
 
+        job.future.add_done_callback(finish)
         return stop
 
     def get_execution_plan(self) -> str:
@@ -222,11 +231,6 @@ class StreamExecutionEnvironment:
         graph = self._pending_graph()
         graph.validate(self.get_parallelism())
         return execution_plan_json(graph, self.get_parallelism())
-
-    def _start(self, graph: StreamGraph, config: JobConfig) -> JobHandle:
-        from runtime.execution import execute_beside, execute_within
-
-        return execute_within(graph, config) if _in_event_loop() else execute_beside(graph, config)
 
     def _take(self, job_name: str | None) -> tuple[StreamGraph, JobConfig]:
         """What is to run, checked; from now on it counts as run."""

@@ -38,15 +38,18 @@ def execute_here(graph: StreamGraph, config: JobConfig) -> JobExecutionResult:
     check_platform()
     install_failure_hook()
     job = JobHandle(graph, config)
+    _leave_if_interrupted()
     with stop_signals.stopping(job):
         result = _run_loop(job)
-    if stop_signals.received is not None:
-        raise SystemExit(exit_code(stop_signals.received))
+    _leave_if_interrupted()
     return result
 
 
-def execute_beside(graph: StreamGraph, config: JobConfig) -> JobHandle:
-    """Starts the job in a thread of its own, which keeps the process alive until it has ended."""
+def execute_beside(graph: StreamGraph, config: JobConfig, *, log_failure: bool = True) -> JobHandle:
+    """Starts the job in a thread of its own, which keeps the process alive until it has ended.
+
+    A failure is in the handle's future, which nobody may ever ask; so it is logged as well.
+    """
     check_platform()
     job = JobHandle(graph, config)
 
@@ -54,14 +57,16 @@ def execute_beside(graph: StreamGraph, config: JobConfig) -> JobHandle:
         try:
             _run_loop(job)
         except Exception as error:
-            logger.error("%s", format_failure(error))
+            if log_failure:
+                logger.error("%s", format_failure(error))
         finally:
             stop_signals.forget(job)
 
     stop_signals.watch(job)
-    thread = threading.Thread(target=run, name=f"job {config.name}")
-    _threads.append((thread, job))
-    thread.start()
+    job.thread = threading.Thread(target=run, name=f"job {config.name}")
+    _beside[:] = [one for one in _beside if not one.future.done()]
+    _beside.append(job)
+    job.thread.start()
     return job
 
 
@@ -70,10 +75,10 @@ def wait_for_jobs() -> bool:
 
     Returns whether all of those ended well; one that had ended before was its starter's affair.
     """
-    running = [(thread, job) for thread, job in _threads if thread.is_alive()]
-    for thread, _ in running:
-        thread.join()
-    return all(job.future.exception() is None for _, job in running)
+    running = [job for job in _beside if not job.future.done()]
+    for job in running:
+        job.wait()
+    return all(job.future.exception() is None for job in running)
 
 
 def execute_within(graph: StreamGraph, config: JobConfig) -> JobHandle:
@@ -111,10 +116,22 @@ def check_platform() -> None:
         )
 
 
-_threads: list[tuple[threading.Thread, JobHandle]] = []
+_beside: list[JobHandle] = []
 
 # The loop only keeps weak references to its tasks.
 _running: set[asyncio.Task[JobExecutionResult]] = set()
+
+
+def interruption() -> SystemExit | None:
+    """What ends the program after a signal has stopped its job, or None without one."""
+    received = stop_signals.received
+    return None if received is None else SystemExit(exit_code(received))
+
+
+def _leave_if_interrupted() -> None:
+    interrupted = interruption()
+    if interrupted is not None:
+        raise interrupted
 
 
 def _run_loop(job: JobHandle) -> JobExecutionResult:

@@ -70,6 +70,9 @@ def _traceback_lines(error: BaseException) -> Iterator[str]:
     shown = traceback.TracebackException.from_exception(error)
     for part in _chain(shown):
         part.stack = traceback.StackSummary.from_list(_user_frames(part.stack))
+    if isinstance(error, SyntaxError) and all(_internal(one.filename) for one in shown.stack):
+        # The file could not be read: no line of anybody's has run.
+        shown.stack = traceback.StackSummary()
     yield from shown.format()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -31,6 +32,8 @@ class JobHandle:
         # A future that runs cannot be cancelled by whoever stops waiting for it.
         self.future.set_running_or_notify_cancel()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: threading.Thread | None = None
+        """The thread that exists for this job only, if there is one."""
         self._graph = graph
         self._run: JobRun | None = None
         self._stop_reason: str | None = None
@@ -84,6 +87,12 @@ class JobHandle:
         """Asks for the end without a final checkpoint; from anywhere."""
         self._cancelled = True
         self._call(self._do_cancel)
+
+    def wait(self) -> None:
+        """Waits until the job and the thread of its own have ended; raises nothing."""
+        self.future.exception()
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join()
 
     def statistics(self) -> JobStatistics:
         """The figures of this moment."""

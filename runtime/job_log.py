@@ -15,7 +15,7 @@ NOISY_LOGGERS = ("aiokafka", "asyncio")
 
 MASK = "***"
 _SECRET = re.compile(
-    r"""((?:password|passwd|secret|token|credential|jaas[._]config)\w*["']?\s*[=:]\s*)"""
+    r"""((?:password|passwd|secret|token|credential|jaas[._]config)["']?\s*[=:]\s*)"""
     r"""("[^"]*"|'[^']*'|[^\s,;)}\]]+)""",
     re.IGNORECASE,
 )

@@ -33,9 +33,7 @@ class HandSetTime:
 
     def clock(self, loop: asyncio.AbstractEventLoop) -> SystemClock:
         """A clock that reads these."""
-        return SystemClock(
-            loop, wall_ns=lambda: self.wall_ns, monotonic_ns=lambda: self.elapsed_ns
-        )
+        return SystemClock(loop, wall_ns=lambda: self.wall_ns, monotonic_ns=lambda: self.elapsed_ns)
 
 
 @pytest.fixture

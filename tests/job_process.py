@@ -1,0 +1,58 @@
+"""Runs job files as processes, as a user does."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a process ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class JobFolder:
+    """A folder with the file of a job, and ways to run it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.job = path / "job.py"
+
+    def write(self, code: str) -> None:
+        """Makes `code` the job."""
+        self.job.write_text(code)
+
+    def command(self, *arguments: str) -> Sequence[str]:
+        """The command line that runs the job with the arguments."""
+        return [sys.executable, "-m", "runtime", str(self.job), *arguments]
+
+    def start(self, *arguments: str, plain: bool = False) -> subprocess.Popen[str]:
+        """Starts the job; its output is to be read."""
+        command = [sys.executable, str(self.job)] if plain else self.command(*arguments)
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.path,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+
+    def run(self, *arguments: str, plain: bool = False) -> Outcome:
+        """Runs the job to its end."""
+        return outcome(self.start(*arguments, plain=plain))
+
+
+def outcome(process: subprocess.Popen[str]) -> Outcome:
+    """Waits for the end of a process."""
+    with process:
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    return Outcome(process.returncode, out, err)

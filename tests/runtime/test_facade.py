@@ -1,0 +1,66 @@
+"""`from runtime import ...`: all names are there, and nothing is loaded before it is used."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import runtime
+
+IMPORT_MS_MAX = 150
+
+
+def run(code: str) -> object:
+    """What a fresh interpreter prints, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+    return json.loads(done.stdout)
+
+
+def test_every_name_can_be_imported() -> None:
+    """The table of names leads to definitions."""
+    for name in runtime.__all__:
+        assert getattr(runtime, name).__name__ == name
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    """The imports that only they read name the modules of the table."""
+    tree = ast.parse(Path(runtime.__file__).read_text())
+    seen = {
+        alias.name: one.module
+        for one in ast.walk(tree)
+        if isinstance(one, ast.ImportFrom) and one.level == 0
+        for alias in one.names
+    }
+    assert {name: seen[name] for name in runtime.__all__} == runtime._HOME_OF
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """As with every module."""
+    with pytest.raises(AttributeError, match="no name 'Stream'"):
+        _ = runtime.Stream
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """Neither the event loop nor a client of the outside world, and in a moment."""
+    code = (
+        "import sys, time, json; start = time.perf_counter(); import runtime;"
+        "print(json.dumps([(time.perf_counter() - start) * 1000,"
+        " [m for m in ('uvloop', 'aiokafka', 'rocksdict', 'asyncio') if m in sys.modules]]))"
+    )
+    elapsed_ms, loaded = run(code)
+    assert loaded == []
+    assert elapsed_ms < IMPORT_MS_MAX
+
+
+def test_a_job_loads_no_client_of_the_outside_world() -> None:
+    """Kafka and RocksDB come with what uses them."""
+    code = (
+        "import sys, json; from runtime import StreamExecutionEnvironment as E;"
+        "print(json.dumps([m for m in ('aiokafka', 'rocksdict') if m in sys.modules]))"
+    )
+    assert run(code) == []

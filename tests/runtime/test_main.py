@@ -1,0 +1,163 @@
+"""`python -m runtime`: how a job file runs, and how its process ends."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.job_process import JobFolder, outcome
+
+HEAD = """
+import sys
+from runtime import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+"""
+
+ENDLESS = f"""{HEAD}
+import itertools
+def show_first(number):
+    if number == 0:
+        print("running", flush=True)
+    return number
+env.from_collection(itertools.count()).map(show_first).filter(lambda _: False).print()
+"""
+
+BLOCKED = f"""{HEAD}
+import threading
+def block(number):
+    print("running", flush=True)
+    threading.Event().wait()
+env.from_collection([1]).map(block).print()
+env.execute()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> JobFolder:
+    """An empty folder for a job."""
+    return JobFolder(tmp_path)
+
+
+def test_a_finished_job_ends_with_code_0(folder: JobFolder) -> None:
+    """Its output is all that is on standard output."""
+    folder.write(f"{HEAD}env.from_collection([1, 2]).map(lambda x: x * 10).print()\nenv.execute()")
+    ended = folder.run()
+    assert (ended.code, ended.out) == (0, "10\n20\n")
+
+
+def test_the_job_file_runs_as_the_main_program(folder: JobFolder) -> None:
+    """With its own arguments, and modules beside it."""
+    (folder.path / "beside.py").write_text("LABEL = 'beside'\n")
+    folder.write(
+        f"{HEAD}import beside\n"
+        "class Click:\n    pass\n"
+        "values = [__name__, *sys.argv[1:], beside.LABEL, Click.__module__]\n"
+        "values += [sys.modules['__main__'].Click is Click]\n"
+        "env.from_collection(values).print()\nenv.execute()"
+    )
+    folder.path = folder.path.parent
+    ended = folder.run("--quiet", "--", "--input", "a")
+    assert ended.out.split() == ["__main__", "--input", "a", "beside", "__main__", "True"]
+    assert ended.err == ""
+
+
+def test_a_flag_outranks_the_job(folder: JobFolder) -> None:
+    """The job sees what will run."""
+    folder.write(
+        f"{HEAD}env.set_parallelism(1)\nprint(env.get_parallelism())\n"
+        "env.from_collection([1]).print()\nenv.execute()"
+    )
+    assert folder.run("-p", "3").out.split()[0] == "3"
+
+
+def test_the_plan_is_printed_instead_of_run(folder: JobFolder) -> None:
+    """Operators, tasks, parallelism and uids; nothing after `execute` happens."""
+    folder.write(
+        f"{HEAD}env.from_collection([1]).map(str).name('text').uid('t').print()\n"
+        "env.execute('counts')\nprint('after')"
+    )
+    ended = folder.run("--plan", "-p", "2")
+    assert ended.code == 0
+    assert ended.out.startswith("counts\n")
+    assert "text: uid t" in ended.out
+    assert "parallelism 2" in ended.out
+    assert "after" not in ended.out
+
+
+def test_json_logs_are_json(folder: JobFolder) -> None:
+    """Each line of standard error."""
+    folder.write(f"{HEAD}env.from_collection([1]).print()\nenv.execute('counts')")
+    ended = folder.run("--json-logs")
+    messages = [json.loads(line)["message"] for line in ended.err.splitlines()]
+    assert any("'counts'" in message for message in messages)
+
+
+def test_the_exit_code_of_the_job_file_is_kept(folder: JobFolder) -> None:
+    """A job may decide for itself."""
+    folder.write("import sys\nsys.exit(7)")
+    assert folder.run().code == 7
+
+
+def test_a_job_beside_the_program_is_waited_for(folder: JobFolder) -> None:
+    """The end of the file is not the end of its job."""
+    folder.write(f"{HEAD}env.from_collection([1]).print()\nenv.execute_async()")
+    ended = folder.run("--quiet")
+    assert (ended.code, ended.out) == (0, "1\n")
+
+
+def test_a_failure_beside_the_program_ends_with_code_1(folder: JobFolder) -> None:
+    """And is reported, though nobody asked for the result."""
+    folder.write(
+        f"{HEAD}import threading\ngo = threading.Event()\n"
+        "def fail(x):\n    go.wait()\n    return 1 // x\n"
+        "env.from_collection([0]).map(fail).print()\nenv.execute_async()\ngo.set()"
+    )
+    ended = folder.run("--quiet")
+    assert ended.code == 1
+    assert "ZeroDivisionError" in ended.err
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_a_job_cleanly(
+    folder: JobFolder, number: signal.Signals, code: int, plain: bool
+) -> None:
+    """Nothing after the job begins; with and without the command line."""
+    folder.write(f"{ENDLESS}env.execute()\nprint('after')")
+    process = folder.start(plain=plain)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(number)
+    ended = outcome(process)
+    assert ended.code == code
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+
+
+def test_a_signal_stops_a_job_whose_results_are_iterated(folder: JobFolder) -> None:
+    """The program ends with the job."""
+    folder.write(
+        ENDLESS.replace(".print()", ".execute_and_collect()").replace("env.from", "it = env.from")
+        + "for one in it:\n    pass\nprint('after')"
+    )
+    process = folder.start()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGINT)
+    ended = outcome(process)
+    assert (ended.code, ended.out) == (130, "")
+
+
+def test_a_second_signal_leaves_although_a_function_blocks(folder: JobFolder) -> None:
+    """The event loop does not turn, the handler runs all the same."""
+    folder.write(BLOCKED)
+    process = folder.start()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.4)
+    process.send_signal(signal.SIGTERM)
+    assert outcome(process).code == 143
