@@ -9,7 +9,7 @@ from statebackends.backend import VOID_NAMESPACE, KeyedStateBackend, NamespaceTa
 from statebackends.bucket_queue import BucketTimerQueue
 from statebackends.descriptors import StateDescriptor
 from statebackends.errors import StateError
-from statebackends.heap_cells import Row
+from statebackends.heap_cells import Row, Tables
 from statebackends.heap_restore import load_state, load_timers
 from statebackends.heap_snapshot import (
     KEY_SERIALIZER,
@@ -43,6 +43,9 @@ class _NoKey:
 
 
 _NO_KEY: Final = _NoKey()
+
+_NAMESPACES_COUNTED_MAX = 10_000
+"""Up to so many namespaces a cut counts the entries one by one."""
 
 
 class HeapKeyedStateBackend(KeyedStateBackend):
@@ -271,9 +274,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def _restored_entries(self, *, timers: bool) -> int:
         return sum(
-            state.entries()
-            for state in self._restored.values()
-            if timers or state.kind != TIMER_KIND
+            state.entries for state in self._restored.values() if timers or state.kind != TIMER_KIND
         )
 
     def _slot(self, state: HeapState) -> int:
@@ -332,7 +333,8 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def snapshot(self) -> HeapSnapshot:
         """See `KeyedStateBackend`; `write` reads the live tables."""
-        entries = self._rows.count() * self._rows.width + self._table_entries()
+        entries = self._rows.count() * self._rows.width
+        entries += sum(_entries_about(state.tables) for state in self._states.values())
         entries += sum(map(len, self._timer_queues.values()))
         return HeapSnapshot(
             entries + self._restored_entries(timers=True),
@@ -361,6 +363,13 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             state.tables.clear()
         self._restored.clear()
         self._timer_queues.clear()
+
+
+def _entries_about(tables: Tables) -> int:
+    """Entries of a state; where namespaces are many, at least their number, in no time."""
+    if len(tables) > _NAMESPACES_COUNTED_MAX:
+        return len(tables)
+    return sum(map(len, tables.values()))
 
 
 class HashMapStateBackend:

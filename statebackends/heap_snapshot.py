@@ -40,7 +40,7 @@ class HeapSnapshot:
     """The cut of a heap backend; its tables are the live ones (see `KeyedSnapshot`)."""
 
     entries: int
-    """State entries and timers; where several states share rows, as if no key lacked one."""
+    """State entries and timers, about: each row counts in full, many namespaces as one each."""
     key_group_range: KeyGroupRange
     max_parallelism: int
     rows: HeapRows

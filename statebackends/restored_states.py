@@ -24,10 +24,7 @@ class RestoredState:
     key_serializer: str
     value_serializer: str
     groups: dict[int, list[bytes]] = field(default_factory=dict)
-
-    def entries(self) -> int:
-        """How many entries the chunks hold."""
-        return sum(chunk_entries(chunk) for chunks in self.groups.values() for chunk in chunks)
+    entries: int = 0
 
     def require(self, kind: str, layout: str, key_serializer: str, value_serializer: str) -> None:
         """Refuses a declaration that cannot read what was written.
@@ -80,5 +77,6 @@ def read_restored(
             for key_group in section.groups:
                 if key_group in key_groups:
                     chunks = list(snapshot.read_chunks(section, key_group))
+                    known.entries += sum(map(chunk_entries, chunks))
                     known.groups.setdefault(key_group, []).extend(chunks)
     return states
