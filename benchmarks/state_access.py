@@ -46,7 +46,8 @@ def accesses() -> None:
     state = backend.get_partitioned_state(ValueStateDescriptor("count", int))
     read, write = state.value, state.update  # type: ignore[attr-defined]  # a value state
     set_key = backend.set_current_key
-    keys: list[Hashable] = [f"key-{number:016d}" for number in range(1000)] * 200
+    names: list[Hashable] = [f"key-{number:016d}" for number in range(1000)]
+    keys = names * 200
     total = ReducingStateDescriptor("total", lambda one, other: one + other, int)
     batches = [keys[at : at + _BATCH] for at in range(0, len(keys), _BATCH)]
 
