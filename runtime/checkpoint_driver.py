@@ -113,6 +113,7 @@ class CheckpointDriver:
         self._performing = False
         self._storage_work: deque[StoreMetadata | Discard] = deque()
         self._changed = asyncio.Event()
+        self._work: asyncio.Future[None] | None = None
         self._superseded = False
 
     # -- events -------------------------------------------------------------------------------
@@ -155,22 +156,23 @@ class CheckpointDriver:
     # -- storage ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Does the storage work until it is cancelled; what is begun is brought to its end."""
+        """Does the storage work until it is cancelled; what is begun then goes on until `close`."""
         while True:
             self._changed.clear()
             while self._storage_work:
-                work = asyncio.ensure_future(self._next_work())
-                try:
-                    await asyncio.shield(work)
-                except asyncio.CancelledError:
-                    # Whether this checkpoint exists must be known before the next attempt.
-                    await work
-                    raise
+                self._work = asyncio.ensure_future(self._next_work())
+                await asyncio.shield(self._work)
             await self._changed.wait()
 
     async def close(self) -> None:
-        """Gives up what is pending and does what storage work is left."""
+        """Gives up what is pending; ends when nothing is written to the storage any more.
+
+        To be bounded by the caller. If it takes too long it is unknown whether a checkpoint
+        exists, so that no further attempt may begin in this process.
+        """
         self._perform(self.coordinator.halt(self._now()))
+        if self._work is not None:
+            await self._work
         while self._storage_work:
             await self._next_work()
         if self._wake is not None:
