@@ -161,3 +161,28 @@ def test_a_second_signal_leaves_although_a_function_blocks(folder: JobFolder) ->
         process.wait(0.4)
     process.send_signal(signal.SIGTERM)
     assert outcome(process).code == 143
+
+
+def test_a_task_that_does_not_end_is_named_and_left(folder: JobFolder) -> None:
+    """A coroutine that user code started and that ignores its cancellation holds up nothing."""
+    folder.write(
+        f"""{HEAD}
+import asyncio
+async def stubborn():
+    while True:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            print("ignored")
+def start(number):
+    global task
+    task = asyncio.get_running_loop().create_task(stubborn())
+    return number
+env.from_collection([1]).map(start).print()
+env.execute()
+"""
+    )
+    ended = folder.run("--quiet")
+    assert ended.code == 1
+    assert "stubborn" in ended.err
+    assert "these tasks did not end; leaving without them" in ended.err

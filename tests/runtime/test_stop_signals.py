@@ -1,7 +1,7 @@
 """Signals: the first stops, the second leaves, and handlers from before come back."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
@@ -70,7 +70,10 @@ def test_a_second_signal_later_leaves_at_once(process: Process) -> None:
 def test_handlers_from_before_are_in_force_again_after_the_job(process: Process) -> None:
     """The program's own reaction to signals is only suspended."""
     heard: list[int] = []
-    own: Callable[[int, object], None] = lambda number, _: heard.append(number)  # noqa: E731
+
+    def own(number: int, _frame: object) -> None:
+        heard.append(number)
+
     signal.signal(signal.SIGTERM, own)
     with process.signals.stopping(process.job()):
         signal.raise_signal(signal.SIGTERM)
