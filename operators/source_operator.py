@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from operators.elements import RecordBatch, SideBatch, StreamElement
@@ -125,6 +125,9 @@ class SourceOperator(StreamOperator):
         polled = self._running().poll(records_max)
         if isinstance(polled, SplitBatch):
             self.origin = polled.origin
+            if polled.timestamps is None and self._passes(polled):
+                # Nothing to stamp, no watermark to come: an idle stream of single records.
+                return (RecordBatch(polled.values, polled.timestamps, None, polled.origin),)
             return self._stamped(polled)
         if polled is InputStatus.END_OF_INPUT:
             if self._periodic is not None:
@@ -136,9 +139,24 @@ class SourceOperator(StreamOperator):
         self._waiting = True
         return polled
 
+    def split_watermarks(self) -> Iterable[tuple[Hashable, int, bool]]:
+        """(split, watermark, idle) of each split: shows who holds the watermark back."""
+        return self._event_time.watermarks.partial_watermarks()
+
     def position(self) -> int | None:
         """Index in the batch at hand of the record that user code saw last."""
         return self._event_time.position()
+
+    def _passes(self, polled: SplitBatch) -> bool:
+        """Whether a batch goes on as it is."""
+        return (
+            self._event_time.plain
+            and not polled.side
+            and bool(polled.values)
+            and not self._ended_splits
+            and not self._reports_empty
+            and self._event_time.has_split(polled.split)
+        )
 
     def _stamped(self, polled: SplitBatch) -> Work:
         event_time = self._event_time
