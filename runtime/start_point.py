@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runtime.checkpoint_metadata import CheckpointMetadata, parse_metadata
@@ -81,22 +81,32 @@ async def choose_start(
 
 async def latest_start(folder: JobFolder) -> StartPoint:
     """The newest checkpoint of the folder whose metadata and files are whole, if there is one."""
-    storage = folder.storage
-    highest = await storage.highest_id()
+    highest = await folder.storage.highest_id()
+    complete = await folder.storage.checkpoints()
     skipped: list[SkippedCheckpoint] = []
-    complete = await storage.checkpoints()
-    if highest and highest > max(complete, default=0):
+    if highest > max(complete, default=0):
         skipped.append(SkippedCheckpoint(highest, "it was begun and not completed"))
-    for checkpoint_id in reversed(complete):
-        label = f"checkpoint {checkpoint_id} in {folder.label}"
-        try:
-            checkpoint = await _verified(storage, checkpoint_id, label)
-        except CorruptCheckpointError as error:
-            skipped.append(SkippedCheckpoint(checkpoint_id, str(error)))
-            continue
-        return StartPoint(checkpoint, highest + 1, f"starts from {label}", tuple(skipped))
-    text = f"starts without state: {folder.label} holds no usable checkpoint"
-    return StartPoint(None, highest + 1, text, tuple(skipped))
+    checkpoint = await _newest_whole(folder, complete, skipped)
+    if checkpoint is None:
+        text = f"starts without state: {folder.label} holds no usable checkpoint"
+    else:
+        text = f"starts from {checkpoint.label}"
+    return StartPoint(checkpoint, highest + 1, text, tuple(skipped))
+
+
+async def restart_point(folder: JobFolder, start: StartPoint) -> StartPoint:
+    """Where the next attempt of a run begins that began at `start`.
+
+    That is the newest whole checkpoint that this run completed, else `start` again: what former
+    runs left behind was not chosen then and is not chosen now.
+    """
+    first_id = start.first_checkpoint_id
+    own = [id_ for id_ in await folder.storage.checkpoints() if id_ >= first_id]
+    skipped: list[SkippedCheckpoint] = []
+    checkpoint = await _newest_whole(folder, own, skipped)
+    if checkpoint is None:
+        return replace(start, skipped=tuple(skipped))
+    return StartPoint(checkpoint, first_id, f"starts from {checkpoint.label}", tuple(skipped))
 
 
 async def open_checkpoint(
@@ -133,6 +143,19 @@ async def _verified(
         raise CorruptCheckpointError(f"{label}: holds checkpoint {metadata.checkpoint_id}")
     await storage.verify(checkpoint_id, metadata.files())
     return LocatedCheckpoint(storage, metadata, label)
+
+
+async def _newest_whole(
+    folder: JobFolder, checkpoint_ids: Sequence[int], skipped: list[SkippedCheckpoint]
+) -> LocatedCheckpoint | None:
+    """The newest that verifies; the damaged ones before it are added to `skipped`."""
+    for checkpoint_id in reversed(checkpoint_ids):
+        label = f"checkpoint {checkpoint_id} in {folder.label}"
+        try:
+            return await _verified(folder.storage, checkpoint_id, label)
+        except CorruptCheckpointError as error:
+            skipped.append(SkippedCheckpoint(checkpoint_id, str(error)))
+    return None
 
 
 async def _refuse_over_unfinished(folder: JobFolder) -> None:

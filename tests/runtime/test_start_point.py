@@ -9,7 +9,7 @@ from runtime.checkpoint_messages import AttemptId
 from runtime.checkpoint_metadata import CheckpointMetadata, SavedOperator
 from runtime.errors import ConfigurationError, RecoveryError
 from runtime.job_folder import FileSystemJobFolder, InMemoryJobFolder, RunStatus
-from runtime.start_point import StartPoint, choose_start
+from runtime.start_point import StartPoint, choose_start, restart_point
 from runtime.survival_settings import RecoverySettings
 from statebackends.errors import CorruptCheckpointError
 from statebackends.file_storage import run_directly
@@ -197,3 +197,30 @@ async def test_a_damaged_checkpoint_given_by_path_is_an_error(folder: FileSystem
 
     with pytest.raises(CorruptCheckpointError, match="chk-4"):
         await choose(folder, RecoverySettings(path=str(folder.path / "chk-4")))
+
+
+async def test_a_restart_goes_on_from_the_newest_checkpoint_of_its_own_run(
+    folder: FileSystemJobFolder,
+) -> None:
+    """Damaged ones are passed over; ids go on from where the run began."""
+    await save(folder, 3)
+    start = await choose(folder, LATEST)
+    await save(folder, 4, 5)
+    (folder.path / "chk-5" / "state").unlink()
+
+    again = await restart_point(folder, start)
+
+    assert (chosen(again), again.first_checkpoint_id) == (4, 4)
+    assert [skipped.checkpoint_id for skipped in again.skipped] == [5]
+
+
+async def test_a_restart_before_the_first_checkpoint_starts_as_the_run_did(
+    folder: FileSystemJobFolder,
+) -> None:
+    """A fresh run does not fall back to state that it was told to ignore, an old one to newer."""
+    await save(folder, 3, 4)
+    fresh = await choose(folder, RecoverySettings(fresh=True))
+    older = await choose(folder, RecoverySettings(path=str(folder.path / "chk-3")))
+
+    assert chosen(await restart_point(folder, fresh)) is None
+    assert chosen(await restart_point(folder, older)) == 3
