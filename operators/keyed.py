@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import repeat
 from types import GeneratorType
 
@@ -106,6 +106,7 @@ class KeyedProcessOperator(OutputOperator):
         records = self._records = iter(batch.values)
         timed = batch.timestamps is not None
         timestamps = batch.timestamps or repeat(None)
+        context.domain = None
         for key, value, timestamp in zip(keys, records, timestamps, strict=False):
             # What `set_current_key` does, without the call, for a key that was seen lately.
             row = find_row(key)
@@ -151,30 +152,43 @@ class KeyedProcessOperator(OutputOperator):
         return self._fire(TimeDomain.PROCESSING_TIME)
 
     def _fire(self, domain: TimeDomain) -> Iterator[StreamElement]:
-        timers = self._timers
         timed = domain is TimeDomain.EVENT_TIME
-        poll = timers.poll_event if timed else timers.poll_processing
-        fired = 0
+        poll = self._timers.poll_event if timed else self._timers.poll_processing
         try:
-            while (timer := poll()) is not None:
-                yield from self._call_timer(timer, domain)
-                fired += 1
-                if fired % TIMERS_PER_PAUSE == 0:
-                    yield from self._hand_on(timed=timed)
-                    yield RecordBatch([])
+            yield from self._call_timers(poll, domain, timed=timed)
         except BaseException:
             self.key = self._backend.current_key
             raise
-        yield from self._hand_on(timed=timed)
 
-    def _call_timer(self, timer: Timer, domain: TimeDomain) -> Iterator[StreamElement]:
-        if self._on_timer is None:
-            return
-        self._records = None
-        self._backend.set_current_key(timer.key)
+    def _call_timers(
+        self, poll: Callable[[], Timer | None], domain: TimeDomain, *, timed: bool
+    ) -> Iterator[StreamElement]:
+        on_timer = self._on_timer
         context = self._call_context
-        context.current = timer.timestamp
-        context.domain = domain
-        timestamp = timer.timestamp if domain is TimeDomain.EVENT_TIME else None
-        yield from self._emit(self._on_timer(timer.timestamp, context), "on_timer", timestamp)
-        context.domain = None
+        set_current_key = self._backend.set_current_key
+        touched = self._touched
+        values_out = self._outputs.values
+        timestamps_out = self._outputs.timestamps
+        fired = 0
+        self._records = None
+        while (timer := poll()) is not None:
+            timestamp = timer.timestamp
+            set_current_key(timer.key)
+            context.current = timestamp
+            context.domain = domain
+            result = None if on_timer is None else on_timer(timestamp, context)
+            if type(result) is not GeneratorType:
+                result = outputs_in(result, "on_timer")
+            for output in result:
+                if touched:
+                    output = detached(output, touched)
+                values_out.append(output)
+                timestamps_out.append(timestamp if timed else None)
+                if len(values_out) >= BATCH_RECORDS_MAX:
+                    yield from self._hand_on(timed=timed, inside=True)
+            fired += 1
+            if fired % TIMERS_PER_PAUSE == 0:
+                yield from self._hand_on(timed=timed)
+                yield RecordBatch([])
+                self._records = None
+        yield from self._hand_on(timed=timed)

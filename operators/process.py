@@ -8,7 +8,7 @@ from types import GeneratorType
 
 from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
 from operators.functions import callable_of
-from operators.outputs import Outputs, detached, outputs_in
+from operators.outputs import Outputs, outputs_in
 from operators.process_functions import ProcessFunction, TimerService
 from operators.stream_operator import BATCH_RECORDS_MAX, OperatorContext, Work
 from operators.user_function import UserFunctionOperator
@@ -92,19 +92,6 @@ class OutputOperator(UserFunctionOperator):
         self._outputs = Outputs()
         self._touched: list[object] = []
         """Mutable objects that state has taken or handed out in the call at hand."""
-
-    def _emit(self, result: object, method: str, timestamp: int | None) -> Iterator[StreamElement]:
-        """Collects the result of one call; leaves a batch that is not full."""
-        outputs = self._outputs
-        if type(result) is not GeneratorType:
-            result = outputs_in(result, method)
-        for output in result:
-            if self._touched:
-                output = detached(output, self._touched)
-            outputs.values.append(output)
-            outputs.timestamps.append(timestamp)
-            if len(outputs.values) >= BATCH_RECORDS_MAX:
-                yield from self._hand_on(timed=timestamp is not None, inside=True)
 
     def _hand_on(self, *, timed: bool, inside: bool = False) -> Iterator[StreamElement]:
         """Puts out what was collected; `inside` a call, nothing else may come in between."""

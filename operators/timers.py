@@ -142,11 +142,13 @@ class InternalTimerService:
 class KeyedTimerService(TimerService):
     """What user code sees: timers of the current key without namespace."""
 
-    __slots__ = ("_clock", "_timers")
+    __slots__ = ("_backend", "_clock", "_event_queue", "_timers")
 
     def __init__(self, timers: InternalTimerService, context: OperatorContext) -> None:
         self._timers = timers
         self._clock = context.clock
+        self._backend = context.keyed_state
+        self._event_queue = timers.event_queue
 
     def current_processing_time(self) -> int:
         """Processing time in ms since the epoch."""
@@ -161,8 +163,10 @@ class KeyedTimerService(TimerService):
         self._timers.register_processing_time_timer(VOID_NAMESPACE, timestamp)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """See `TimerService`."""
-        self._timers.register_event_time_timer(VOID_NAMESPACE, timestamp)
+        """See `TimerService`; the same as the internal service does, without a further call."""
+        backend = self._backend
+        key = backend.representative(backend.current_key)
+        self._event_queue.add(checked_timestamp(timestamp), key, VOID_NAMESPACE)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """See `TimerService`."""
