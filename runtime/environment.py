@@ -270,12 +270,21 @@ class StreamExecutionEnvironment:
 
 
 def _check_uids(graph: StreamGraph, config: JobConfig) -> None:
-    without = [node.name for node in graph.nodes_without_uid()]
-    if without and not config.auto_generated_uids:
-        names = ", ".join(repr(name) for name in without)
+    without = graph.nodes_without_uid()
+    if not without:
+        return
+    names = ", ".join(repr(node.name) for node in without)
+    if not config.auto_generated_uids:
         raise ConfigurationError(
             f"operators without a uid: {names}; call .uid(...) on each, or leave "
             "pipeline.auto-generate-uids on"
+        )
+    if config.checkpoints.enabled:
+        logger.warning(
+            "job %r: operators without a uid (%s) find their state again only as long as the "
+            "graph before them stays as it is; call .uid(...) on what is to keep its state",
+            config.name,
+            names,
         )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -141,6 +142,25 @@ def test_missing_uids_are_refused_where_they_are_demanded(env: StreamExecutionEn
         env.execute()
 
 
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_generated_uids_are_warned_of_once_where_state_is_kept(
+    env: StreamExecutionEnvironment,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    checkpoints: bool,
+) -> None:
+    """Without checkpoints there is nothing to find again."""
+    if checkpoints:
+        directory = str(tmp_path)
+        env.configure(Configuration({"execution.checkpointing.dir": directory}))
+        env.enable_checkpointing(1_000)
+    env.from_collection([1]).uid("numbers").map(lambda x: x).name("same").print().uid("out")
+    env.execute()
+    warned = [one.getMessage() for one in caplog.records if "without a uid" in one.getMessage()]
+    assert len(warned) == checkpoints
+    assert all("('same')" in message for message in warned)
+
+
 def test_the_plan_is_json_of_nodes(env: StreamExecutionEnvironment) -> None:
     """With types, parallelism and predecessors, as Flink's."""
     env.set_parallelism(2)
@@ -215,10 +235,10 @@ def test_a_client_ends_an_endless_job(env: StreamExecutionEnvironment, method: s
 
 def test_results_are_iterated_while_the_job_runs(env: StreamExecutionEnvironment) -> None:
     """Leaving early stops the job."""
-    before = threading.active_count()
-    with env.from_collection(endless()).map(lambda x: x * x).execute_and_collect() as squares:
-        assert [next(squares) for _ in range(4)] == [0, 1, 4, 9]
-    assert threading.active_count() == before
+    squares = env.from_collection(endless()).map(lambda x: x * x)
+    with squares.execute_and_collect("squares") as results:
+        assert [next(results) for _ in range(4)] == [0, 1, 4, 9]
+    assert "job squares" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_failure_is_raised_where_the_results_end(env: StreamExecutionEnvironment) -> None:
