@@ -17,6 +17,7 @@ from benchmarks.data import DISORDER_MS, records
 from operators.elements import MAX_TIMESTAMP, RecordBatch, Watermark
 from operators.functions import AggregateFunction
 from operators.stream_operator import OperatorFactory
+from operators.triggers import EventTimeTrigger, PurgingTrigger
 from operators.window_contents import (
     AggregateContents,
     CountContents,
@@ -84,6 +85,9 @@ CASES: dict[str, Callable[[], OperatorFactory]] = {
     ),
     "tumbling 10 s, count(), lateness 5 s": lambda: window_operator(
         TEN_SECONDS, CountContents(), allowed_lateness=5_000
+    ),
+    "tumbling 10 s, aggregate, own trigger": lambda: window_operator(
+        TEN_SECONDS, AggregateContents(COUNTING), trigger=PurgingTrigger.of(EventTimeTrigger())
     ),
     "sliding 10 s / 2 s, count()": lambda: window_operator(SLIDING, CountContents()),
     "sliding 10 s / 2 s, aggregate": lambda: window_operator(SLIDING, AggregateContents(COUNTING)),

@@ -42,14 +42,22 @@ from operators.windows import GridWindows
 from statebackends.errors import StateError
 
 V = TypeVar("V")
-_Plan = list[tuple[TimeWindow, list[int] | None]]
-"""Windows, each with the indices of its records in the batch; None stands for all of them."""
+_Step = tuple[TimeWindow, list[int] | None]
+"""A window with the indices of its records in the batch; None stands for all of them."""
 
-FOLDS_A_PAUSE = 8_192
-"""Records times windows that are folded between two offers to pause; about a millisecond."""
+_Plan = list[_Step]
+
+COST_A_PAUSE = 8_192
+"""Records that are folded, each into each of its windows, between two offers to pause."""
+
+WINDOW_COST = 16
+"""What it takes to fold into or to fire one more window, in records or keys."""
 
 KEYS_A_PAUSE = 2_048
-"""Keys of windows that are fired or removed without output between two offers to pause."""
+"""Keys of windows that are fired or removed between two offers to pause."""
+
+CALLS_A_PAUSE = 512
+"""The same where each key is a call of a window function."""
 
 
 class FoldingWindowOperator(WindowOperator[V]):
@@ -104,7 +112,7 @@ class FoldingWindowOperator(WindowOperator[V]):
         open_from = self._grid.open_from(self._timers.current_watermark)
         if low < open_from:
             due = [index for index, timestamp in enumerate(timestamps) if timestamp < open_from]
-        if len(plan) > 1 and len(plan) * len(timestamps) > FOLDS_A_PAUSE:
+        if len(plan) > 1 and sum(_cost(step, batch) for step in plan) > COST_A_PAUSE:
             return self._process_in_turns(batch, plan, due)
         self._fold(batch, plan)
         return self._process_records(batch, due) if due else ()
@@ -113,10 +121,13 @@ class FoldingWindowOperator(WindowOperator[V]):
         self, batch: RecordBatch, plan: _Plan, due: list[int]
     ) -> Iterator[StreamElement]:
         """The same with offers to pause, for records that lie in many windows."""
-        windows_a_turn = max(1, FOLDS_A_PAUSE // len(batch))
-        for start in range(0, len(plan), windows_a_turn):
-            self._fold(batch, plan[start : start + windows_a_turn])
-            yield RecordBatch([])
+        cost = 0
+        for step in plan:
+            self._fold(batch, [step])
+            cost += _cost(step, batch)
+            if cost > COST_A_PAUSE:
+                yield RecordBatch([])
+                cost = 0
         yield from self._process_records(batch, due)
 
     def _times(self, batch: RecordBatch) -> tuple[list[int], int, int]:
@@ -219,7 +230,12 @@ class FoldingWindowOperator(WindowOperator[V]):
     def _advance(self, watermark: Watermark) -> Iterator[StreamElement]:
         queue, outputs = self._timers.event_queue, self._outputs
         quiet = 0
-        while (group := queue.poll_group(watermark.timestamp, self._room())) is not None:
+        keys_a_pause = KEYS_A_PAUSE if self._function is None else CALLS_A_PAUSE
+        while True:
+            keys_max = min(self._room(), keys_a_pause - quiet)
+            group = queue.poll_group(watermark.timestamp, keys_max)
+            if group is None:
+                break
             window = _time_window(group.namespace)
             ends = group.timestamp == window.end - 1
             removed = group.timestamp == self._cleanup_time(window)
@@ -229,8 +245,8 @@ class FoldingWindowOperator(WindowOperator[V]):
                 self._take(window, group.keys, removed)
             if removed and self._clears:
                 self._clear_keys(window, group.keys)
-            quiet += len(group.keys)
-            if self._room() <= 0 or quiet >= KEYS_A_PAUSE:
+            quiet += WINDOW_COST + len(group.keys)
+            if self._room() <= 0 or quiet >= keys_a_pause:
                 yield from outputs.take(timed=True) or [RecordBatch([])]
                 quiet = 0
         yield from outputs.take(timed=True)
@@ -278,6 +294,11 @@ class FoldingWindowOperator(WindowOperator[V]):
             self.key = key
             self._backend.set_current_key(key)
             self._function.clear(self._process_context)
+
+
+def _cost(step: _Step, batch: RecordBatch) -> int:
+    selected = step[1]
+    return WINDOW_COST + (len(batch) if selected is None else len(selected))
 
 
 def _time_window(namespace: Hashable) -> TimeWindow:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from operators.elements import MAX_TIMESTAMP
 from operators.time import TimeLike, to_ms
 from operators.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger, Window
 from operators.window_grid import TimeWindow, WindowGrid
+from statebackends.serializers import PickleSerializer, TypeSerializer
 
 if TYPE_CHECKING:
     from operators.runtime_context import RuntimeContext
@@ -60,6 +61,10 @@ class WindowAssigner(ABC, Generic[T_contra, W_co]):
     @abstractmethod
     def get_default_trigger(self, env: object = None) -> Trigger[object, Window]:
         """The trigger of these windows unless the job names another; `env` is not used."""
+
+    def get_window_serializer(self) -> TypeSerializer[Any]:
+        """How windows are written into checkpoints: pickled, as every namespace of state."""
+        return PickleSerializer()
 
     @abstractmethod
     def is_event_time(self) -> bool:

@@ -238,6 +238,26 @@ def test_removal_without_output_offers_pauses() -> None:
     assert driver.pauses >= 4
 
 
+def test_a_batch_in_many_windows_offers_pauses() -> None:
+    """Between its windows; all of them are filled in the end."""
+    factory = window_operator(SlidingEventTimeWindows.of(1_000, 10), CountContents())
+    driver = Driver(factory())
+    keys = [f"k{number % 7}" for number in range(500)]
+    assert driver.records(keys, list(range(500)), keys) == []
+    assert driver.pauses >= 5
+    assert sum(one[0].count for one in driver.watermark(MAX_TIMESTAMP)) == 500 * 100
+
+
+def test_many_windows_of_few_keys_leave_in_small_batches() -> None:
+    """A window costs more than a key: the pieces are counted by both."""
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(1), CountContents())())
+    for start in range(0, 3_000, 500):
+        driver.records(["k"] * 500, list(range(start, start + 500)), ["k"] * 500)
+    driver.batch_sizes.clear()
+    assert [one[1] for one in driver.watermark(5_000)] == list(range(3_000))
+    assert max(driver.batch_sizes) <= BATCH_RECORDS_MAX / 4
+
+
 def failing(value: object, acc: int) -> int:
     if value == "bad":
         raise KeyError("ts")

@@ -213,3 +213,11 @@ def test_the_global_window_lasts_for_ever() -> None:
     assert GlobalWindow().max_timestamp() == MAX_TIMESTAMP
     assert isinstance(GlobalWindow(), Window)
     assert isinstance(TimeWindow(0, 1), Window)
+
+
+def test_a_window_comes_back_from_its_serializer() -> None:
+    """As the same kind of window."""
+    serializer = TumblingEventTimeWindows.of(10).get_window_serializer()
+    window = serializer.deserialize(serializer.serialize(TimeWindow(0, 10)))
+    assert window == TimeWindow(0, 10)
+    assert type(window) is TimeWindow
