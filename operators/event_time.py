@@ -67,6 +67,8 @@ class EventTime:
         self._strategy = strategy
         self._clock = clock
         self._assigner = strategy.create_assigner()
+        self.plain = self._assigner is None and strategy.generator_factory is None
+        """Neither timestamps nor watermarks are made."""
         self.watermarks = SplitWatermarks()
         self._splits: dict[Hashable, tuple[WatermarkGenerator[Any] | None, SplitOutput]] = {}
         self._records: Iterator[object] | None = None
@@ -152,8 +154,6 @@ class EventTime:
         if len(stamped) != len(values):
             # `map` takes a StopIteration of its function for the end of its input.
             raise RuntimeError("the timestamp assigner raised StopIteration")
-        if None in stamped:
-            self._refuse(stamped, stamped.index(None))
         return stamped
 
     def _highest(self, timestamps: Timestamps) -> int | None:
@@ -161,12 +161,12 @@ class EventTime:
         kinds = set(map(type, timestamps))
         if kinds <= {int}:
             known: list[int] = timestamps  # type: ignore[assignment]  # their types say it
-        elif kinds <= {int, NoneType}:
+        elif kinds <= {int, NoneType} and self._assigner is None:
             known = [t for t in timestamps if t is not None]
             if not known:
                 return None
         else:
-            allowed = (int, NoneType)
+            allowed = (int, NoneType) if self._assigner is None else (int,)
             self._refuse(
                 timestamps, next(i for i, t in enumerate(timestamps) if type(t) not in allowed)
             )

@@ -72,6 +72,7 @@ class SourceOperator(StreamOperator):
         self._event_time = EventTime(self._strategy, self._idleness_clock)
         if not self._announces:
             self._event_time.open_split(None)
+        context.metrics.gauge("split_watermarks", self._watermarks_by_split)
         self._reader = self._source.create_reader(
             ReaderContext(context, self._available, self._split_opened, self._split_closed)
         )
@@ -211,6 +212,9 @@ class SourceOperator(StreamOperator):
             return ()
         self._reports_empty = empty
         return event_time.watermarks.report(idle=empty)
+
+    def _watermarks_by_split(self) -> dict[str, int]:
+        return {str(split): watermark for split, watermark, _ in self.split_watermarks()}
 
     # -- time -----------------------------------------------------------------------------------
 
