@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import TracebackType
 
@@ -35,12 +36,11 @@ def format_failure(error: BaseException) -> str:
 
 
 def user_location(error: BaseException) -> str:
-    """`file:line` of the innermost frame outside of the runtime, or nothing."""
-    found = ""
-    for frame in traceback.extract_tb(error.__traceback__):
-        if not _internal(frame.filename):
-            found = f"{frame.filename}:{frame.lineno}"
-    return found
+    """`file:line` of the user's code that called into the runtime, or nothing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = dropwhile(lambda one: _internal(one.filename), frames)
+    called = list(takewhile(lambda one: not _internal(one.filename), theirs))
+    return f"{called[-1].filename}:{called[-1].lineno}" if called else ""
 
 
 def install_failure_hook() -> None:
