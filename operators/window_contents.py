@@ -88,7 +88,8 @@ class WindowContents(ABC, Generic[V]):
         """Adds a batch to one window's table, in order; gives the keys that are new in it.
 
         `values` is advanced one element per call of user code and not ahead of it, so that the
-        caller can tell at which record user code raised.
+        caller can tell at which record user code raised. A key that is not found is looked up
+        again by its representative: the two may be unequal for Python (times that come twice).
         """
         get, first, add = table.get, self.first, self.add
         new: list[Hashable] = []
@@ -96,6 +97,8 @@ class WindowContents(ABC, Generic[V]):
             contents = get(key, ABSENT)
             if contents is ABSENT:
                 key = admit(key)
+                contents = get(key, ABSENT)
+            if contents is ABSENT:
                 new.append(key)
                 table[key] = first(value)
             else:
@@ -174,6 +177,8 @@ class ReduceContents(WindowContents[object]):
             contents = get(key, ABSENT)
             if contents is ABSENT:
                 key = admit(key)
+                contents = get(key, ABSENT)
+            if contents is ABSENT:
                 new.append(key)
                 table[key] = value
             else:
@@ -222,8 +227,10 @@ class AggregateContents(WindowContents[object]):
             contents = get(key, ABSENT)
             if contents is ABSENT:
                 key = admit(key)
-                new.append(key)
-                contents = self._create()
+                contents = get(key, ABSENT)
+                if contents is ABSENT:
+                    new.append(key)
+                    contents = self._create()
             table[key] = add(value, contents)
         return new
 
@@ -289,6 +296,8 @@ class CountContents(WindowContents[int]):
             before = get(key)
             if before is None:
                 key = admit(key)
+                before = get(key)
+            if before is None:
                 new.append(key)
                 table[key] = count
             else:

@@ -12,7 +12,7 @@ them, else a timer for the removal is registered as they fire.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import suppress
 from itertools import chain, repeat
 from operator import length_hint
@@ -199,8 +199,13 @@ class FoldingWindowOperator(WindowOperator[V]):
         self.key = key
         return self._backend.representative(key)
 
-    def _is_folded(self, window: Window) -> bool:
-        return window.max_timestamp() > self._timers.current_watermark
+    def _windows_to_add_to(
+        self, value: object, timestamp: int, given: int | None
+    ) -> Collection[Window]:
+        """Those that are due; to the others the batch was added as a whole."""
+        windows = super()._windows_to_add_to(value, timestamp, given)
+        watermark = self._timers.current_watermark
+        return [window for window in windows if window.max_timestamp() <= watermark]
 
     def _locate_failure(self, batch: RecordBatch) -> None:
         """Leaves key and position of the record at which folding failed.

@@ -8,7 +8,7 @@ lateness; late for all its windows, it goes to the side output and is counted. F
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from itertools import repeat
 from typing import Any, Generic, TypeVar
 
@@ -82,6 +82,8 @@ class WindowOperator(StreamOperator, Generic[V]):
         self._outputs = Outputs()
         self._index: int | None = None
         self._opened: list[Function] = []
+        self._representative: Hashable = None
+        """Of the key at hand: what state and timers are kept under."""
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -125,14 +127,30 @@ class WindowOperator(StreamOperator, Generic[V]):
     def _process_records(
         self, batch: RecordBatch, indices: Iterable[int]
     ) -> Iterator[StreamElement]:
-        values, timestamps = batch.values, batch.timestamps
-        keys = keys_of(batch)
+        values, timestamps, keys = batch.values, batch.timestamps, keys_of(batch)
+        set_current_key, representative = (
+            self._backend.set_current_key,
+            self._backend.representative,
+        )
+        ask, trigger_context = self._trigger.on_element, self._trigger_context
+        event_time = self._event_time
         for processed, index in enumerate(indices, 1):
             self._index = index
-            self.key = keys[index]
-            self._backend.set_current_key(self.key)
-            timestamp = timestamps[index] if timestamps is not None else None
-            yield from self._process_record(values[index], timestamp)
+            self.key = key = keys[index]
+            set_current_key(key)
+            self._representative = representative(key)
+            value = values[index]
+            given = timestamps[index] if timestamps is not None else None
+            if event_time:
+                check_timestamp(value, given)
+            timestamp = MIN_TIMESTAMP if given is None else given
+            for window in self._windows_to_add_to(value, timestamp, given):
+                self._add(value, window)
+                self._scope.enter(window)
+                result = ask(value, timestamp, window, trigger_context)
+                if result is not TriggerResult.CONTINUE:
+                    yield from self._obey(result, window)
+                self._register_cleanup(window)
             if self._room() <= 0:
                 yield from self._outputs.take(timed=True)
             elif processed % RECORDS_A_PAUSE == 0:
@@ -140,49 +158,30 @@ class WindowOperator(StreamOperator, Generic[V]):
         self._index = None
         yield from self._outputs.take(timed=True)
 
-    def _process_record(
-        self, value: object, given_timestamp: int | None
-    ) -> Iterator[StreamElement]:
-        timestamp = self._checked(value, given_timestamp)
+    def _windows_to_add_to(
+        self, value: object, timestamp: int, given: int | None
+    ) -> Collection[Window]:
+        """The windows of a record that it is not late for; drops one that is late for all."""
+        windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)
+        if not self._event_time:
+            return windows
         watermark = self._timers.current_watermark
-        late = self._event_time
-        for window in self._assigner.assign_windows(value, timestamp, self._assigner_context):
-            if self._event_time and self._cleanup_time(window) <= watermark:
-                continue
-            late = False
-            if self._is_folded(window):
-                continue
-            self._add(value, window)
-            self._scope.enter(window)
-            result = self._trigger.on_element(value, timestamp, window, self._trigger_context)
-            if result is not TriggerResult.CONTINUE:
-                yield from self._obey(result, window)
-            self._register_cleanup(window)
+        in_time = [window for window in windows if self._cleanup_time(window) > watermark]
         # A record between sliding windows with gaps has no window: its own time decides.
-        if late and min(timestamp + self._lateness_ms, MAX_TIMESTAMP) <= watermark:
+        if not in_time and min(timestamp + self._lateness_ms, MAX_TIMESTAMP) <= watermark:
             self._late_count.inc()
             if self._late_tag is not None:
                 self._outputs.values.append((self._late_tag, value))
-                self._outputs.timestamps.append(given_timestamp)
-
-    def _checked(self, value: object, timestamp: int | None) -> int:
-        """The timestamp that the assigner gets; in event time there must be one."""
-        if not self._event_time:
-            return MIN_TIMESTAMP if timestamp is None else timestamp
-        check_timestamp(value, timestamp)
-        return timestamp  # type: ignore[return-value]  # checked not to be None
-
-    def _is_folded(self, window: Window) -> bool:
-        """Whether the batch was added to the window as a whole; see `window_folding`."""
-        return False
+                self._outputs.timestamps.append(given)
+        return in_time
 
     def _add(self, value: object, window: Window) -> None:
-        table = self._tables.table(window)
-        contents = table.get(self.key, ABSENT)
+        key, table = self._representative, self._tables.table(window)
+        contents = table.get(key, ABSENT)
         if contents is ABSENT:
-            table[self._backend.representative(self.key)] = self._contents.first(value)
+            table[key] = self._contents.first(value)
         else:
-            table[self.key] = self._contents.add(value, contents)
+            table[key] = self._contents.add(value, contents)
 
     # -- timers -------------------------------------------------------------------------------
 
@@ -216,7 +215,8 @@ class WindowOperator(StreamOperator, Generic[V]):
 
     def _fire(self, timer: Timer, event_time: bool) -> Iterator[StreamElement]:
         """Asks the trigger about a timer that is due; removes the window at its very end."""
-        time, self.key, window = timer.timestamp, timer.key, window_of(timer.namespace)
+        time, window = timer.timestamp, window_of(timer.namespace)
+        self.key = self._representative = timer.key
         self._backend.set_current_key(self.key)
         self._scope.enter(window)
         last = event_time is self._event_time and time == self._cleanup_time(window)
@@ -239,7 +239,7 @@ class WindowOperator(StreamOperator, Generic[V]):
         if time == MAX_TIMESTAMP:
             return  # The window stays for good.
         if self._event_time:
-            self._timers.register_event_time_timer(window, time)
+            self._timers.event_queue.add(time, self._representative, window)
         else:
             self._timers.register_processing_time_timer(window, time)
 
@@ -255,7 +255,7 @@ class WindowOperator(StreamOperator, Generic[V]):
         if result.is_purge():
             self._remove(window)
         if result.is_fire():
-            key = self._backend.representative(self.key)
+            key = self._representative
             fired = self._contents.results(window, [key], [contents])
             if not last and not result.is_purge():
                 fired = [self._contents.detached(fired[0], contents)]
@@ -300,12 +300,16 @@ class WindowOperator(StreamOperator, Generic[V]):
 
     def _contents_of(self, window: Window) -> Any:
         table = self._tables.peek(window)
-        return ABSENT if table is None else table.get(self.key, ABSENT)
+        return ABSENT if table is None else table.get(self._representative, ABSENT)
 
     def _remove(self, window: Window) -> None:
         """Removes the contents of the key at hand."""
         table = self._tables.peek(window)
-        if table is not None and table.pop(self.key, ABSENT) is not ABSENT and not table:
+        if (
+            table is not None
+            and table.pop(self._representative, ABSENT) is not ABSENT
+            and not table
+        ):
             self._tables.drop(window)
 
     def _clear(self, window: Window) -> None:

@@ -87,6 +87,9 @@ class GridWindows(WindowAssigner[object, TimeWindow]):
                 f"offset is {grid.offset} ms, {distance} {grid.slide} ms"
             )
         self.grid = grid
+        # Records that follow each other often share their windows.
+        self._pane: int | None = None
+        self._windows_of_pane: tuple[TimeWindow, ...] = ()
 
     def assign_windows(
         self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
@@ -94,7 +97,10 @@ class GridWindows(WindowAssigner[object, TimeWindow]):
         """The windows of the grid that contain the time of the element, latest first."""
         if not self.is_event_time():
             timestamp = context.get_current_processing_time()
-        return self.grid.windows(timestamp)
+        pane = self.grid.pane(timestamp)
+        if pane != self._pane:
+            self._pane, self._windows_of_pane = pane, self.grid.windows(pane)
+        return self._windows_of_pane
 
     def get_default_trigger(self, env: object = None) -> Trigger[object, Window]:
         """Fires at the end of the window by the assigner's kind of time."""

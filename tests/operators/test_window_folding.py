@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from datetime import datetime
 from itertools import groupby
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -332,6 +334,28 @@ def test_equal_keys_share_a_window_under_one_representative() -> None:
     driver.records("xyz", [1, 2, 3], [True, 1.0, 1])
     [(count, _)] = driver.watermark(9)
     assert (count, type(count.key)) == ((1, 0, 10, 3), int)
+
+
+@pytest.mark.parametrize("trigger", [None, SameTrigger()])
+@pytest.mark.parametrize("kind", ["accumulator", "list", "list with function", "reduce", "count"])
+def test_a_key_unequal_to_its_representative_keeps_its_contents(
+    trigger: Trigger[Any, Any] | None, kind: str
+) -> None:
+    """A local time that comes twice in a year equals nothing in Python, its own instant neither."""
+    twice = datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
+    if kind == "reduce":
+        contents, function = ReduceContents(lambda first, second: first + second), None
+    elif kind == "count":
+        contents, function = CountContents(), None
+    else:
+        contents, function = KINDS[kind]()
+    factory = window_operator(TumblingEventTimeWindows.of(10), contents, function, trigger=trigger)
+    driver = Driver(factory())
+    driver.records([1], [1], [twice])
+    driver.records([2, 4], [2, 3], [twice, twice])
+    [(result, _)] = driver.watermark(9)
+    expected = {"reduce": 7, "count": 3}.get(kind, (1, 2, 4))
+    assert (result if kind == "reduce" else result[-1]) == expected
 
 
 def test_a_mutable_result_is_not_changed_by_later_elements() -> None:
