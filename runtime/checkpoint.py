@@ -150,7 +150,7 @@ class CheckpointCoordinator:
             return self._done(now_ms)
         self._schedule.stop()
         if self._released:
-            self._end_stop(None, "the job has finished by itself")
+            self._end_stop(self.latest_completed_id, "the job has finished by itself")
             return self._done(now_ms)
         self._stop = _Stop.REQUESTED
         for pending in self._unstored():

@@ -66,7 +66,7 @@ class TaskControl(Protocol):
         """The last checkpoint of a stop is complete, or (None) failed for `reason`."""
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
-        """For who counts attempts: the job has got somewhere."""
+        """The job has got somewhere; said too if the attempt itself has ended meanwhile."""
 
     def fail_job(self, error: BaseException) -> None:
         """The attempt fails with this error."""
@@ -181,27 +181,30 @@ class CheckpointDriver:
 
     async def _next_work(self) -> None:
         work = self._storage_work.popleft()
-        if not self._still_newest():
-            return
         if isinstance(work, StoreMetadata):
             await self._store(work)
-        else:
-            try:
+            return
+        try:
+            if self._still_newest():
                 await self._storage.discard(work.checkpoint_id)
-            except StateError as error:
-                logger.warning("checkpoint %d could not be removed: %s", work.checkpoint_id, error)
+        except StateError as error:
+            logger.warning("checkpoint %d could not be removed: %s", work.checkpoint_id, error)
 
     async def _store(self, work: StoreMetadata) -> None:
         checkpoint_id = work.checkpoint_id
         states = self._enumerator_states.get(checkpoint_id, {})
         metadata = collect_metadata(self._job_name, work, self._vertices, states)
         try:
+            if not self._still_newest():
+                return
             await self._storage.complete(checkpoint_id, metadata.dump())
+            # Whoever is told of the completion commits, which only the newest run may do.
+            if not self._still_newest():
+                return
         except StateError as error:
             self._perform(self.coordinator.store_failed(self._now(), checkpoint_id, str(error)))
             return
-        if not self._still_newest():
-            return
+        self._control.checkpoint_completed(checkpoint_id)
         self._perform(self.coordinator.stored(self._now(), checkpoint_id))
         try:
             await self._storage.discard_incomplete(checkpoint_id)
@@ -256,7 +259,6 @@ class CheckpointDriver:
                 self._changed.set()
             case NotifyComplete(checkpoint_id):
                 self._ended(checkpoint_id)
-                control.checkpoint_completed(checkpoint_id)
                 for subtask in self._subtasks:
                     control.notify_complete(subtask, checkpoint_id)
             case NotifyAborted(checkpoint_id, reason, detail):

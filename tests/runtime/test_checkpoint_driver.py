@@ -295,6 +295,24 @@ async def test_a_superseded_run_deletes_nothing() -> None:
         assert await job.storage.highest_id() == 1
 
 
+async def test_a_folder_that_cannot_be_read_fails_the_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether a newer run has begun is unknown, so nothing is written."""
+    async with running(tolerable_failures=1) as job:
+
+        def unreadable() -> int:
+            raise CheckpointStorageError("epochs: cannot be used: Input/output error")
+
+        monkeypatch.setattr(job.folder, "newest_epoch", unreadable)
+        job.clock.advance_to(1_000)
+        await job.acknowledge(1)
+
+        assert await job.storage.checkpoints() == []
+        assert "2: aborted 1" in job.tasks.calls
+        assert job.tasks.failures == []
+
+
 async def test_a_store_that_was_begun_is_brought_to_its_end() -> None:
     """After the close it is certain which checkpoint the next attempt restores from."""
     async with running() as job:
@@ -310,6 +328,7 @@ async def test_a_store_that_was_begun_is_brought_to_its_end() -> None:
         await closing
 
         assert unfinished
+        assert job.tasks.calls[-1] == "completed 1"
         assert job.coordinator.latest_completed_id == 1
         assert await job.storage.checkpoints() == [1]
 

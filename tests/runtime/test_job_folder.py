@@ -53,12 +53,13 @@ def test_the_status_of_a_run_stays(folder: JobFolder) -> None:
 
 def test_epochs_rise_over_processes(tmp_path: Path) -> None:
     """A folder opened again goes on counting, and only the newest epoch leaves a file."""
+    epochs = []
     for _ in range(3):
         opened = open_folder(tmp_path)
-        epoch = opened.begin_run()
+        epochs.append(opened.begin_run())
         opened.close()
 
-    assert epoch == 3
+    assert epochs == [1, 2, 3]
     assert os.listdir(tmp_path / "page%20counts" / "epochs") == ["3"]
 
 
