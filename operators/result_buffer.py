@@ -26,6 +26,7 @@ class ResultBuffer(Generic[T]):
         self._changed = threading.Condition()
         self._results: deque[T] = deque()
         self._finished = False
+        self._closed = False
         self._error: BaseException | None = None
         self._on_room: list[Callable[[], None]] = []
 
@@ -42,8 +43,9 @@ class ResultBuffer(Generic[T]):
     def put(self, results: Sequence[T]) -> None:
         """Adds results; never waits, may overshoot the bound by one batch."""
         with self._changed:
-            self._results.extend(results)
-            self._changed.notify()
+            if not self._closed:
+                self._results.extend(results)
+                self._changed.notify()
 
     def finish(self, error: BaseException | None = None) -> None:
         """Says that nothing more comes; `error` is raised to the consumer after the results."""
@@ -70,9 +72,10 @@ class ResultBuffer(Generic[T]):
             callback()
         return result
 
-    def discard(self) -> None:
-        """Drops what waits, so that a job that is being stopped is not held back."""
+    def close(self) -> None:
+        """Drops what waits and what comes, so that a job that is being stopped is not held back."""
         with self._changed:
+            self._closed = True
             self._results.clear()
             callbacks = tuple(self._on_room)
         for callback in callbacks:
@@ -104,7 +107,7 @@ class CloseableIterator(Iterator[T]):
         """Stops the job if it still runs and waits for its end."""
         if not self._closed:
             self._closed = True
-            self._results.discard()
+            self._results.close()
             self._stop()
 
     def __enter__(self) -> Self:

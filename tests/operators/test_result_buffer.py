@@ -78,8 +78,9 @@ def test_closing_frees_a_job_that_is_held_back() -> None:
     results.on_room(lambda: calls.append("room"))
     results.put([1, 2])
     CloseableIterator(results, no_job).close()
-    assert results.has_room
     assert calls == ["room"]
+    results.put([3, 4])
+    assert results.has_room
 
 
 def test_a_consumer_in_another_thread_waits_for_results() -> None:
