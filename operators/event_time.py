@@ -25,6 +25,9 @@ from operators.watermarks import (
 
 Timestamps = list[int | None]
 
+RECORDS_BETWEEN_WATERMARKS_MAX = 1_000
+"""At full speed a watermark comes at the latest after so many records and a batch."""
+
 
 class SplitOutput:
     """Where the generator of one split puts its watermarks."""
@@ -59,12 +62,18 @@ class SplitOutput:
 class EventTime:
     """Stamps records, feeds the generator of their split, combines the splits' watermarks.
 
-    `clock` gives ms for idleness. While user code sees the records of a batch, `position` says
-    which one it saw last.
+    `clock` gives ms for idleness. With an `interval_ms` of 0 watermarks are put out only by
+    `on_event` of a custom generator; otherwise `periodic` is to be called each interval, and is
+    called here in between where records come fast. While user code sees the records of a batch,
+    `position` says which one it saw last.
     """
 
-    def __init__(self, strategy: WatermarkStrategy[Any], clock: Callable[[], int]) -> None:
+    def __init__(
+        self, strategy: WatermarkStrategy[Any], clock: Callable[[], int], interval_ms: int
+    ) -> None:
         self._strategy = strategy
+        self._emits = interval_ms > 0 and strategy.generator_factory is not None
+        self._records_since_watermark = 0
         self._clock = clock
         self._assigner = strategy.create_assigner()
         self.plain = self._assigner is None and strategy.generator_factory is None
@@ -76,9 +85,9 @@ class EventTime:
         self._failed_at: int | None = None
 
     @property
-    def generates(self) -> bool:
-        """False if the strategy is to have no watermarks."""
-        return self._strategy.generator_factory is not None
+    def emits(self) -> bool:
+        """False if `periodic` is never to be called."""
+        return self._emits
 
     def open_split(self, split: Hashable) -> None:
         """A split counts from now on."""
@@ -107,6 +116,7 @@ class EventTime:
     def periodic(self) -> WatermarkElements:
         """Has every generator put out its watermark; what they amount to."""
         self._records = None
+        self._records_since_watermark = 0
         for generator, output in self._splits.values():
             if generator is not None:
                 generator.on_periodic_emit(output)
@@ -115,6 +125,12 @@ class EventTime:
 
     def process(self, batch: RecordBatch, split: Hashable) -> Iterator[StreamElement]:
         """The records with their timestamps, each watermark right behind the record it is for."""
+        yield from self._stamp(batch, split)
+        self._records_since_watermark += len(batch.values)
+        if self._emits and self._records_since_watermark >= RECORDS_BETWEEN_WATERMARKS_MAX:
+            yield from self.periodic()
+
+    def _stamp(self, batch: RecordBatch, split: Hashable) -> Iterator[StreamElement]:
         values = batch.values
         timestamps = self._stamped(values, batch.timestamps)
         highest = None if timestamps is None else self._highest(timestamps)

@@ -15,9 +15,6 @@ from operators.watermarks import WatermarkStrategy
 from statebackends.clock import Clock
 from statebackends.operator_state import OperatorStateBackend
 
-RECORDS_BETWEEN_WATERMARKS_MAX = 1_000
-"""At full speed a watermark comes at the latest after so many records and a batch."""
-
 
 class ReaderContext:
     """The `SourceReaderContext` of the reader of one `SourceOperator`."""
@@ -56,7 +53,6 @@ class SourceOperator(StreamOperator):
         self._periodic: PeriodicMail | None = None
         self._announces = type(source).create_enumerator is not Source.create_enumerator
         self._ended_splits: list[str] = []
-        self._records_since_watermark = 0
         self._waiting = False
         self._polled = False
         self._held_ms = 0
@@ -69,7 +65,8 @@ class SourceOperator(StreamOperator):
     def initialize_state(self) -> None:
         """Makes the reader, which takes over what was restored."""
         context = self.context
-        self._event_time = EventTime(self._strategy, self._idleness_clock)
+        interval_ms = context.auto_watermark_interval_ms
+        self._event_time = EventTime(self._strategy, self._idleness_clock, interval_ms)
         if not self._announces:
             self._event_time.open_split(None)
         context.metrics.gauge("split_watermarks", self._watermarks_by_split)
@@ -81,7 +78,7 @@ class SourceOperator(StreamOperator):
     async def start(self) -> None:
         """Connects the reader and starts the periodic emission."""
         await self._running().start()
-        if self._event_time.generates:
+        if self._event_time.emits:
             self._ticked_ms = self.context.clock.now_ms()
             interval_ms = self.context.auto_watermark_interval_ms
             self._periodic = PeriodicMail(self.context, interval_ms, self._tick)
@@ -171,11 +168,6 @@ class SourceOperator(StreamOperator):
             yield from event_time.process(batch, split)
         yield from _side_batches(polled.side)
         yield from self._split_changes()
-        self._records_since_watermark += len(polled.values)
-        if self._records_since_watermark >= RECORDS_BETWEEN_WATERMARKS_MAX:
-            self._records_since_watermark = 0
-            if self._periodic is not None and self.context.auto_watermark_interval_ms:
-                yield from event_time.periodic()
 
     def _running(self) -> SourceReader[Any]:
         assert self._reader is not None, "the reader is made in initialize_state"
@@ -232,7 +224,6 @@ class SourceOperator(StreamOperator):
             self._held_ms += now_ms - self._ticked_ms
         self._polled = False
         self._ticked_ms = now_ms
-        self._records_since_watermark = 0
         return self._event_time.periodic()
 
 

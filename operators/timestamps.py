@@ -24,10 +24,10 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def open(self) -> None:
         """Makes the generator and starts its periodic emission."""
         context = self.context
-        self._event_time = EventTime(self._strategy, context.clock.now_ms)
+        interval_ms = context.auto_watermark_interval_ms
+        self._event_time = EventTime(self._strategy, context.clock.now_ms, interval_ms)
         self._event_time.open_split(None)
-        if self._event_time.generates:
-            interval_ms = context.auto_watermark_interval_ms
+        if self._event_time.emits:
             self._periodic = PeriodicMail(context, interval_ms, self._event_time.periodic)
             self._periodic.start()
 
@@ -51,7 +51,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if self._periodic is None:
             return ()
         self._periodic.stop()
-        return self._event_time.periodic() if self.context.auto_watermark_interval_ms else ()
+        return self._event_time.periodic()
 
     def position(self) -> int | None:
         """Index in the batch at hand of the record that user code saw last."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from operators.elements import ACTIVE, IDLE, Watermark
+from operators.event_time import RECORDS_BETWEEN_WATERMARKS_MAX
 from operators.source import (
     Boundedness,
     InputStatus,
@@ -16,7 +17,7 @@ from operators.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from operators.source_operator import RECORDS_BETWEEN_WATERMARKS_MAX, SourceOperator
+from operators.source_operator import SourceOperator
 from operators.watermarks import WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from tests.operators.fakes import Driver, FakeContext
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from operators.elements import (
     ACTIVE,
@@ -13,8 +15,14 @@ from operators.elements import (
     RecordBatch,
     Watermark,
 )
+from operators.event_time import RECORDS_BETWEEN_WATERMARKS_MAX
 from operators.timestamps import TimestampsAndWatermarksOperator
-from operators.watermarks import WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from operators.watermarks import (
+    BoundedOutOfOrdernessWatermarks,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 from tests.operators.fakes import Driver, FakeContext
 
 
@@ -72,6 +80,13 @@ def test_parts_of_a_split_batch_know_their_places() -> None:
     assert isinstance(second, RecordBatch)
     assert second.origin is not None
     assert second.origin(0) == "clicks@1"
+
+
+def test_at_full_speed_a_watermark_comes_each_thousand_records() -> None:
+    """Though the clock stands still; not if there are to be no periodic ones at all."""
+    values = range(RECORDS_BETWEEN_WATERMARKS_MAX)
+    assert stamp(driver(MONOTONOUS), *values)[-1] == Watermark(values[-2])
+    assert Watermark(values[-2]) not in stamp(driver(MONOTONOUS, 0), *values)
 
 
 def test_upstream_watermarks_and_statuses_are_swallowed_but_the_end() -> None:
@@ -187,3 +202,47 @@ def test_a_watermark_that_is_no_int_is_refused() -> None:
 
     with pytest.raises(TypeError, match="a watermark is an int"):
         stamp(driver(WatermarkStrategy.for_generator(Wrong)), 1)
+
+
+class Slowly(WatermarkGenerator[int]):
+    """A bounded generator that is shown each record for itself."""
+
+    def __init__(self) -> None:
+        self.inner = BoundedOutOfOrdernessWatermarks(10)
+
+    def on_event(self, event: int, event_timestamp: int, output: WatermarkOutput) -> None:
+        self.inner.on_event(event, event_timestamp, output)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        self.inner.on_periodic_emit(output)
+
+
+@given(st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=5), max_size=8), st.booleans())
+def test_showing_batches_or_single_records_to_a_generator_is_the_same(
+    ticks: list[list[int]], idleness: bool
+) -> None:
+    """The built-in generators may look at the highest timestamp of a batch only."""
+    outputs = []
+    for factory in (Slowly, lambda: BoundedOutOfOrdernessWatermarks(10)):
+        strategy = WatermarkStrategy[Any].for_generator(factory).with_timestamp_assigner(by_value)
+        target = driver(strategy.with_idleness(300) if idleness else strategy)
+        seen: list[Any] = []
+        for number, values in enumerate(ticks):
+            if number % 3 != 2:
+                seen += stamp(target, *values)
+            seen += target.processing_time(200 * (number + 1))
+        outputs.append(seen)
+    assert outputs[0] == outputs[1]
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(1, 7))
+def test_batch_boundaries_do_not_show(values: list[int], size: int) -> None:
+    """Records and watermarks come in the same order however the records are cut."""
+    whole = driver(WatermarkStrategy.for_generator(Punctuated))
+    pieces = driver(WatermarkStrategy.for_generator(Punctuated))
+    timestamps: list[int | None] = [abs(value) for value in values]
+    outputs = []
+    for begin in range(0, len(values), size):
+        end = begin + size
+        outputs += stamp(pieces, *values[begin:end], timestamps=timestamps[begin:end])
+    assert outputs == stamp(whole, *values, timestamps=timestamps)
