@@ -13,6 +13,7 @@ from runtime.checkpoint_metadata import CheckpointMetadata, SavedOperator
 from runtime.errors import RecoveryError
 from runtime.plan import PlannedOperator
 from runtime.start_point import LocatedCheckpoint
+from statebackends.errors import StateError
 from statebackends.keygroups import KeyGroupRange, key_group_range
 from statebackends.operator_state_format import RestoredOperatorState
 from statebackends.snapshot import RestoredKeyedState, SnapshotFile
@@ -176,12 +177,16 @@ async def restore(
 ) -> RestoredCheckpoint:
     """Opens a checkpoint for the operators of a plan.
 
-    Raises `RecoveryError` as `plan_restore` does, `CorruptCheckpointError` for a damaged file.
+    Raises `RecoveryError` as `plan_restore` does, and for a file that is damaged or of another
+    format.
     """
     metadata = checkpoint.metadata
     files: dict[StateFile, SnapshotFile] = {}
     for file in metadata.files():
-        files[file] = await checkpoint.storage.open(metadata.checkpoint_id, file)
+        try:
+            files[file] = await checkpoint.storage.open(metadata.checkpoint_id, file)
+        except StateError as error:
+            raise RecoveryError(f"{checkpoint.label} cannot be restored: {error}") from error
     stateful = {uid for opened in files.values() for uid in opened.operators}
     stateful.update(metadata.enumerators)
     plan = plan_restore(

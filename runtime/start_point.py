@@ -63,8 +63,8 @@ async def choose_start(
 
     Raises:
         ConfigurationError: nothing was asked for over the checkpoints of an unfinished run.
-        CorruptCheckpointError: the checkpoint at the given path is damaged.
-        RecoveryError: a checkpoint is of another format, or there is none at the given path.
+        RecoveryError: a checkpoint is of another format, or there is no whole one at the given
+            path.
     """
     next_id = await folder.storage.highest_id() + 1
     if settings.fresh:
@@ -114,9 +114,7 @@ async def open_checkpoint(
 ) -> LocatedCheckpoint:
     """The checkpoint in the folder `path` (`.../chk-<id>`), verified.
 
-    Raises:
-        RecoveryError: there is no checkpoint of a readable format.
-        CorruptCheckpointError: it is damaged.
+    Raises `RecoveryError` if there is none, or it is damaged or of another format.
     """
     place = FileSystemCheckpointStorage(path).directory
     match = _FOLDER.fullmatch(place.name)
@@ -132,7 +130,12 @@ async def open_checkpoint(
             f"{place}: holds no complete checkpoint (there is no {METADATA_NAME!r} in it); give"
             f" --from another one, or {LATEST!r} for the newest one of this job"
         )
-    return await _verified(storage, checkpoint_id, str(place))
+    try:
+        return await _verified(storage, checkpoint_id, str(place))
+    except CorruptCheckpointError as error:
+        raise RecoveryError(
+            f"{error}; give --from another one, or {LATEST!r} for the newest whole one of this job"
+        ) from error
 
 
 async def _verified(

@@ -214,3 +214,12 @@ async def test_what_has_state_is_found_in_the_files() -> None:
 
     assert "'counts'" in str(refused.value)
     assert "'stateless'" not in str(refused.value)
+
+
+async def test_a_missing_state_file_is_one_clear_error() -> None:
+    """It names the checkpoint and the file."""
+    checkpoint = await checkpoint_of(2)
+    await checkpoint.storage.discard(7)
+
+    with pytest.raises(RecoveryError, match=r"chk-7 cannot be restored: .*state-0"):
+        await restore(checkpoint, [])
