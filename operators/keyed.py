@@ -19,8 +19,11 @@ from statebackends.timer_queue import Timer
 USER_TIMERS = "user-timers"
 """The name under which timers of user functions are kept."""
 
-TIMERS_PER_PAUSE = 256
+TIMERS_PER_PAUSE = 16
 """After so many timers the task may look at its time budget, outputs or not."""
+
+TIMERS_PER_BATCH = 256
+"""After so many timers what they put out is handed on, so that other calls may come in."""
 
 
 class KeyedContext(CallContext, KeyedProcessFunction.OnTimerContext):
@@ -188,7 +191,11 @@ class KeyedProcessOperator(OutputOperator):
                     yield from self._hand_on(timed=timed, inside=True)
             fired += 1
             if fired % TIMERS_PER_PAUSE == 0:
-                yield from self._hand_on(timed=timed)
+                if fired % TIMERS_PER_BATCH == 0:
+                    yield from self._hand_on(timed=timed)
+                # A call in between would mix its outputs with those that are held.
+                self.in_record = len(values_out) > 0
                 yield RecordBatch([])
+                self.in_record = False
                 self._records = None
         yield from self._hand_on(timed=timed)
