@@ -138,8 +138,8 @@ class FoldingWindowOperator(WindowOperator[V]):
                 low, high = min(timestamps), max(timestamps)
                 if low > -RECORD_TIMESTAMP_LIMIT and high < RECORD_TIMESTAMP_LIMIT:
                     return timestamps, low, high
-        for index, value in enumerate(batch.values):
-            self._index = index
+        for index, (key, value) in enumerate(zip(keys_of(batch), batch.values, strict=True)):
+            self._index, self.key = index, key
             check_timestamp(value, None if timestamps is None else timestamps[index])
         raise AssertionError("timestamps that are neither sound nor unsound")
 

@@ -308,7 +308,7 @@ def test_a_record_without_usable_timestamp_is_an_error_that_names_it(
     driver = Driver(factory())
     with pytest.raises(ValueError, match=r"click 7"):
         driver.records(["fine", "click 7"], [1, timestamp], ["a", "b"])
-    assert driver.operator.position() == 1
+    assert (driver.operator.position(), driver.operator.key) == (1, "b")
 
 
 @pytest.mark.parametrize("trigger", [None, SameTrigger()])
