@@ -66,9 +66,10 @@ def main() -> None:
     watermarks = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         lambda payment, _: payment.ts
     )
-    payments = env.from_source(
-        DataGeneratorSource(make_payment, count=100, rate_limiter=100), watermarks, "payments"
-    )
+    generated = DataGeneratorSource(make_payment, count=100, rate_limiter=100)
+    payments = env.from_source(generated, watermarks, "payments")
+    # One subtask, so that the payments of an account keep their order.
+    payments.set_parallelism(1)
     alerts = payments.key_by(lambda payment: payment.account).process(FraudDetector())
     alerts.name("fraud detector").uid("fraud-detector").print()
     env.execute("fraud detection")

@@ -5,7 +5,7 @@
 
 Without a broker the clicks are generated: 200 seconds of them, a little out of order, in two
 seconds. With one they are read from topic clicks, as JSON such as {"page": "home", "ts": 1700000},
-and the counts are written to topic counts.
+and the counts are written to topic clicks-counts.
 """
 
 from __future__ import annotations
@@ -54,23 +54,25 @@ def counts(clicks: DataStream[Click]) -> DataStream[WindowCount]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="counts clicks per page in windows of 10 s")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="of a Kafka broker")
-    servers = parser.parse_args().bootstrap_servers
+    parser.add_argument("--topic", default="clicks", help="of clicks (default: %(default)s)")
+    options = parser.parse_args()
     env = StreamExecutionEnvironment.get_execution_environment()
     lateness = WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=2))
     watermarks = lateness.with_timestamp_assigner(lambda click, _: click["ts"])
-    if servers is None:
+    if options.bootstrap_servers is None:
         generated = DataGeneratorSource(make_click, count=20_000, rate_limiter=10_000)
         counts(env.from_source(generated, watermarks, "clicks")).map(line).print()
     else:
-        from connectors.kafka import KafkaOffsetsInitializer, KafkaSink, KafkaSource
+        from connectors.kafka import KafkaSink, KafkaSource
 
-        source = KafkaSource.builder().set_bootstrap_servers(servers).set_topics("clicks")
-        source.set_group_id("counts").set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        broker, topic = options.bootstrap_servers, options.topic
+        source = KafkaSource[Click].builder().set_bootstrap_servers(broker).set_topics(topic)
         source.set_value_only_deserializer(json.loads)
-        sink = KafkaSink.builder().set_bootstrap_servers(servers).set_topic("counts")
-        sink.set_value_serializer(lambda count: json.dumps(count._asdict()).encode())
         clicks = env.from_source(source.build(), watermarks, "clicks")
-        counts(clicks).sink_to(sink.build())
+        sink = KafkaSink[str](
+            bootstrap_servers=broker, topic=f"{topic}-counts", value_serializer=str.encode
+        )
+        counts(clicks).map(lambda count: json.dumps(count._asdict())).sink_to(sink)
     env.execute("page counts")
 
 

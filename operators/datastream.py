@@ -256,6 +256,10 @@ class DataStream(OperatorSettings, Generic[T]):
         """The environment that the stream was made with."""
         return self._graph.owner
 
+    def get_execution_config(self) -> object:
+        """The environment's settings of operators."""
+        return self._graph.owner.get_config()
+
     # -- the graph ----------------------------------------------------------------------------
 
     def _own_node(self, method: str) -> StreamNode:

@@ -84,6 +84,9 @@ class StreamNode:
 class GraphOwner(Protocol):
     """What a stream asks of the environment that it belongs to, without knowing its class."""
 
+    def get_config(self) -> object:
+        """The settings of operators (PyFlink: `ExecutionConfig`)."""
+
     def start_collecting(
         self, results: ResultBuffer[object], job_name: str | None
     ) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections import deque
+from functools import partial
 from typing import Generic, TypeVar
 
 from operators.source import InputStatus, SourceReader, SourceReaderContext, SplitBatch
@@ -51,6 +52,7 @@ class SequenceReader(SourceReader[T], Generic[T]):
     def __init__(self, context: SourceReaderContext, count: int) -> None:
         super().__init__(context)
         self._count = count
+        self._name = context.operator_name.removeprefix("Source: ")
         self._strides: deque[Stride] = deque()
 
     def initialize_state(self) -> None:
@@ -83,7 +85,8 @@ class SequenceReader(SourceReader[T], Generic[T]):
             numbers = stride.take(records_max, end)
             self._strides.rotate(-1)
             if numbers:
-                return SplitBatch(self.read(numbers), split=stride.split)
+                origin = partial(_place, self._name, numbers)
+                return SplitBatch(self.read(numbers), split=stride.split, origin=origin)
         if not self._strides:
             return InputStatus.END_OF_INPUT
         return self.wait(self.next_number())
@@ -107,3 +110,7 @@ class SequenceReader(SourceReader[T], Generic[T]):
     def wait(self, number: int) -> InputStatus:
         """Nothing is due; has the task woken when record `number` is."""
         raise AssertionError(f"record {number} is due")
+
+
+def _place(name: str, numbers: range, index: int) -> str:
+    return f"{name}[{numbers[index]}]"

@@ -62,7 +62,7 @@ class Attempt:
     subtask_index: int = 0
     parallelism: int = 1
     clock: HandClock = field(default_factory=HandClock)
-    operator_name: str = "clicks"
+    operator_name: str = "Source: clicks"
     operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)
     restored: bool = False
     restored_checkpoint_id: int | None = None

@@ -22,6 +22,9 @@ class Owner:
         self.started: list[str | None] = []
         self.stopped = 0
 
+    def get_config(self) -> object:
+        return "settings"
+
     def start_collecting(
         self, results: ResultBuffer[object], job_name: str | None
     ) -> Callable[[], None]:

@@ -108,6 +108,16 @@ async def test_a_finished_source_stays_finished_after_restore() -> None:
     assert at_end(await started(CollectionSource([1, 2]), again))
 
 
+async def test_a_record_is_named_by_source_and_number() -> None:
+    """Error messages say which record it was, whatever the batch and the parallelism."""
+    reader = await started(CollectionSource(list("abcdefg")), Attempt(1, 2))
+    reader.poll(2)
+    batch = reader.poll(2)
+    assert isinstance(batch, SplitBatch)
+    assert batch.origin is not None
+    assert (batch.values[0], batch.origin(0)) == ("f", "clicks[5]")
+
+
 async def test_a_huge_sequence_takes_no_memory() -> None:
     """The numbers are made when they are read."""
     reader = await started(NumberSequenceSource(1, 10**15), Attempt())

@@ -237,6 +237,7 @@ def test_the_environment_is_known_to_its_streams() -> None:
     """Whatever it is."""
     owner = Owner()
     assert source(graph(owner)).get_execution_environment() is owner
+    assert source(graph(owner)).get_execution_config() == "settings"
 
 
 def test_a_type_hint_is_kept() -> None:
