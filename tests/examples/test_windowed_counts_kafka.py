@@ -1,0 +1,58 @@
+"""The windowed counts from one topic to another of a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from tests.kafka_fixtures import TopicCreator, create_topic_at
+
+ROOT = Path(__file__).resolve().parents[2]
+CLICKS = [{"page": f"page-{number % 3}", "ts": 10 * number} for number in range(3_001)]
+DEADLINE_SECONDS = 60
+
+
+async def produce(broker: str, topic: str) -> None:
+    """Writes the clicks and one that is late enough to end all of their windows."""
+    async with AIOKafkaProducer(bootstrap_servers=broker) as producer:
+        for click in [*CLICKS, {"page": "end", "ts": 33_000}]:
+            await producer.send(topic, json.dumps(click).encode())
+        await producer.flush()
+
+
+async def consume(broker: str, topic: str, results: int) -> list[dict[str, object]]:
+    """Reads as many results."""
+    counts: list[dict[str, object]] = []
+    async with AIOKafkaConsumer(
+        topic, bootstrap_servers=broker, auto_offset_reset="earliest"
+    ) as consumer:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while len(counts) < results:
+                counts.append(json.loads((await consumer.getone()).value))
+    return counts
+
+
+def test_counts_of_a_topic_are_written_to_another(kafka: str, create_topic: TopicCreator) -> None:
+    """Every ended window of every page comes out once; the job ends when it is told to."""
+    topic = create_topic("clicks")
+    create_topic_at(kafka, f"{topic}-counts", 1, {})
+    asyncio.run(produce(kafka, topic))
+    command = [sys.executable, "-m", "runtime", "examples/windowed_counts.py", "--quiet", "--"]
+    command += ["--bootstrap-servers", kafka, "--topic", topic]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        counts = asyncio.run(consume(kafka, f"{topic}-counts", 9))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert {(each["key"], each["start"]) for each in counts} == {
+        (f"page-{page}", start) for page in range(3) for start in (0, 10_000, 20_000)
+    }
+    assert sum(int(str(each["count"])) for each in counts) == 3_000
+    assert process.returncode == 128 + signal.SIGTERM, errors
