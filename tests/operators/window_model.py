@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from operators.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from operators.triggers import EventTimeTrigger
+
+
+class SameTrigger(EventTimeTrigger):
+    """The default trigger under another name: makes the operator go record by record."""
 
 
 @dataclass
