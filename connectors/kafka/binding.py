@@ -18,6 +18,7 @@ try:
     from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
     from aiokafka.helpers import create_ssl_context
     from aiokafka.partitioner import murmur2
+    from aiokafka.producer.sender import Sender
     from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
     from aiokafka.protocol.fetch import FetchRequest
     from aiokafka.protocol.metadata import MetadataRequest
@@ -56,7 +57,8 @@ _INTERNALS: tuple[tuple[Any, tuple[str, ...]], ...] = (
         AIOKafkaClient,
         ("_metadata_update", "_get_conn", "bootstrap", "coordinator_lookup", "send"),
     ),
-    (AIOKafkaProducer, ("create_batch", "start", "stop")),
+    (AIOKafkaProducer, ("create_batch", "send_batch", "start", "stop")),
+    (Sender, ("sender_task",)),
     (MemoryRecords, ("has_next", "next_batch", "size_in_bytes")),
 )
 

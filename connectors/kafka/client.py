@@ -33,7 +33,7 @@ T = TypeVar("T")
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 CLOSE_SECONDS = 5.0
 _BACKOFF_SECONDS = 0.2
-MISSING_TOPIC_SECONDS = 5.0
+MISSING_TOPIC_SECONDS = 3.0
 """How long a start looks for a topic that is not there: a new one takes a moment to be known."""
 
 
@@ -44,12 +44,19 @@ class KafkaCluster:
         options: settings of the source or sink.
         client_id: names this client at the brokers.
         clock: for pauses between attempts.
+        client: the client of a producer that owns it; else one is made.
         timeout_setting: dotted name of the setting that limits each call, for messages.
         timeout_ms: its value.
     """
 
     def __init__(
-        self, options: Options, client_id: str, clock: Clock, timeout_setting: str, timeout_ms: int
+        self,
+        options: Options,
+        client_id: str,
+        clock: Clock,
+        timeout_setting: str,
+        timeout_ms: int,
+        client: Any = None,
     ) -> None:
         self.address = options.bootstrap_servers
         self.clock = clock
@@ -60,7 +67,7 @@ class KafkaCluster:
         self.isolation_level = ISOLATION_LEVELS[level]
         self._coordinator: Any = None
         quiet_client_logging()
-        self.client: Any = AIOKafkaClient(**options.client_arguments(client_id))
+        self.client = client or AIOKafkaClient(**options.client_arguments(client_id))
         never_create_topics(self.client)
 
     async def connect(self) -> None:
@@ -69,7 +76,11 @@ class KafkaCluster:
         Raises:
             KafkaUnreachableError: none answered in time.
         """
-        await self._retried("connect", self.client.bootstrap)
+        await self.connect_by(self.client.bootstrap)
+
+    async def connect_by(self, start: Callable[[], Awaitable[None]]) -> None:
+        """Connects by the method of a client that does more than to connect; see `connect`."""
+        await self._retried("connect", start)
 
     async def close(self) -> None:
         """Closes all connections, within a few seconds."""
@@ -88,7 +99,9 @@ class KafkaCluster:
 
         async def ask() -> dict[str, set[int]]:
             response = await self._send_to_any(request)
-            self.client.cluster.update_metadata(response)
+            # The client's knowledge is replaced as a whole: not by less than it has.
+            if topics is None or self.client.cluster.topics() <= set(topics):
+                self.client.cluster.update_metadata(response)
             return _partitions_by_topic(response, topics is not None)
 
         return await self._retried("list topics", ask)
@@ -105,6 +118,7 @@ class KafkaCluster:
         deadline = self.clock.monotonic() + patience_seconds
         while True:
             found = await self.partitions(subscription.wanted_topics)
+            self.client._topics.update(found if subscription.pattern is None else ())
             missing = subscription.missing(found)
             if not missing:
                 return subscription.select(found)

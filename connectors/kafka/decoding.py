@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from connectors.kafka.errors import KafkaRecordError
 from connectors.kafka.topic_partition import KafkaTopicPartition
-from connectors.schemas import DeserializationSchema
+from connectors.schemas import DeserializationSchema, parse_json
 from operators.functions import copy_function
 
 T = TypeVar("T")
@@ -58,7 +59,8 @@ class ValueDecoder(RecordDecoder):
 
     def __init__(self, deserializer: Callable[[bytes], Any] | DeserializationSchema[Any]) -> None:
         self.deserializer = deserializer
-        self._deserialize: Callable[[bytes], Any] = _entry(deserializer, DeserializationSchema)
+        entry = parse_json if deserializer is json.loads else deserializer
+        self._deserialize: Callable[[bytes], Any] = _entry(entry, DeserializationSchema)
 
     def copy_for_subtask(self) -> ValueDecoder:
         """See `RecordDecoder`."""

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
+from connectors.kafka.writer import KafkaWriter
 from operators.metrics import MetricGroup
 from operators.source import InputStatus, SourceReader, SplitBatch, SplitEnumerator
 from runtime.clock import SystemClock
@@ -182,3 +184,38 @@ def restore(context: ReaderContext, former: list[OperatorStateBackend]) -> None:
     context.operator_state.restore(
         snapshots, len(former), context.parallelism, context.subtask_index
     )
+
+
+class WriterContext:
+    """What a writer sees."""
+
+    def __init__(self, subtask_index: int = 0, parallelism: int = 1) -> None:
+        self.subtask_index = subtask_index
+        self.parallelism = parallelism
+        self.clock = SystemClock()
+        self.metrics = MetricGroup(self.clock)
+        self.operator_name = "sink"
+        self.restored_checkpoint_id: int | None = None
+        self.failures: list[BaseException] = []
+        self.room = asyncio.Event()
+
+    def room_freed(self) -> None:
+        self.room.set()
+
+    def fail(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+
+@asynccontextmanager
+async def writing(
+    sink: KafkaSink[object],
+) -> AsyncIterator[tuple[KafkaWriter[object], WriterContext]]:
+    """Starts a writer and closes it."""
+    context = WriterContext()
+    writer = sink.create_writer(context)
+    assert isinstance(writer, KafkaWriter)
+    try:
+        await writer.start()
+        yield writer, context
+    finally:
+        await writer.close()
