@@ -266,12 +266,14 @@ class WindowOperator(StreamOperator, Generic[V]):
     ) -> Iterator[StreamElement]:
         """Gives what fired to the window function, key by key, or puts it out as it is.
 
-        Without a function there must be room for all of it.
+        There must be room for one output, without a function for as many as there are keys.
         """
         outputs, timestamp, function = self._outputs, window.max_timestamp(), self._function
         if function is None:
             outputs.values.extend(fired)
             outputs.timestamps.extend(repeat(timestamp, len(fired)))
+            if self._room() <= 0:
+                yield from self._hand_on_inside()
             return
         self._scope.enter(window)
         elements, touched = self._contents.elements, self._backend.touched
@@ -291,9 +293,13 @@ class WindowOperator(StreamOperator, Generic[V]):
                 outputs.values.append(detached(output, touched) if touched else output)
                 outputs.timestamps.append(timestamp)
                 if self._room() <= 0:
-                    self.in_record = True
-                    yield from outputs.take(timed=True)
-                    self.in_record = False
+                    yield from self._hand_on_inside()
+
+    def _hand_on_inside(self) -> Iterator[StreamElement]:
+        """Hands on a full batch while a record or timer is not yet done with."""
+        self.in_record = True
+        yield from self._outputs.take(timed=True)
+        self.in_record = False
 
     def _room(self) -> int:
         return BATCH_RECORDS_MAX - len(self._outputs.values)

@@ -255,6 +255,17 @@ def test_many_windows_of_few_keys_leave_in_small_batches() -> None:
     assert max(driver.batch_sizes) <= BATCH_RECORDS_MAX / 4
 
 
+def test_a_record_that_fires_many_windows_leaves_in_full_batches() -> None:
+    """One late record fires 3,000 windows at once; no batch is larger than the largest size."""
+    factory = window_operator(
+        SlidingEventTimeWindows.of(3_000, 1), CountContents(), allowed_lateness=10_000
+    )
+    driver = Driver(factory())
+    driver.watermark(5_000)
+    assert len(driver.records(["k"], [1_000], ["k"])) == 3_000
+    assert max(driver.batch_sizes) == BATCH_RECORDS_MAX
+
+
 def test_equal_keys_share_a_window_under_one_representative() -> None:
     """1, True and 1.0 are one key."""
     driver = Driver(window_operator(TumblingEventTimeWindows.of(10), CountContents())())
