@@ -260,6 +260,8 @@ class WindowOperator(StreamOperator, Generic[V]):
             if not last and not result.is_purge():
                 fired = [self._contents.detached(fired[0], contents)]
             yield from self._put_out(window, [key], fired)
+            if self._room() <= 0:
+                yield from self._hand_on_inside()
 
     def _put_out(
         self, window: Window, keys: list[Hashable], fired: list[object]
@@ -272,8 +274,6 @@ class WindowOperator(StreamOperator, Generic[V]):
         if function is None:
             outputs.values.extend(fired)
             outputs.timestamps.extend(repeat(timestamp, len(fired)))
-            if self._room() <= 0:
-                yield from self._hand_on_inside()
             return
         self._scope.enter(window)
         elements, touched = self._contents.elements, self._backend.touched
