@@ -214,14 +214,16 @@ class FoldingWindowOperator(WindowOperator[V]):
         """
         keys = keys_of(batch)
         index = self.position()
-        for candidate, key in enumerate(keys):
-            if not _has_hash(key) or (index is None and key is self.key):
-                # No user code was called: the key itself was refused.
-                self._records = None
-                self._index = index = candidate
-                self._backend.representative(key)
-        if index is not None:
-            self.key = keys[index]
+        if index is None:
+            # No user code was called: a key was refused.
+            refused = [i for i, key in enumerate(keys) if not _has_hash(key)]
+            refused += [i for i, key in enumerate(keys) if key is self.key]
+            if not refused:
+                return
+            index = refused[0]
+        self._records, self._index, self.key = None, index, keys[index]
+        if not _has_hash(self.key):
+            self._backend.representative(self.key)
 
     # -- firing -------------------------------------------------------------------------------
 

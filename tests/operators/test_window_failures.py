@@ -8,7 +8,7 @@ import pytest
 
 from operators.functions import AggregateFunction
 from operators.triggers import Trigger
-from operators.window_contents import AggregateContents, CountContents
+from operators.window_contents import AggregateContents, CountContents, ListContents
 from operators.window_factory import window_operator
 from operators.windows import TumblingEventTimeWindows
 from statebackends.errors import UnstableKeyError
@@ -76,9 +76,14 @@ def test_records_without_any_timestamps_are_an_error(trigger: Trigger[Any, Any] 
 
 
 @pytest.mark.parametrize("trigger", [None, SameTrigger()])
+@pytest.mark.parametrize("contents", [CountContents, ListContents])
 @pytest.mark.parametrize("key", [float("nan"), object(), ["list"], ("in a tuple", ["list"])])
-def test_a_key_without_stable_form_is_refused(trigger: Trigger[Any, Any] | None, key: Any) -> None:
+def test_a_key_without_stable_form_is_refused(
+    trigger: Trigger[Any, Any] | None, contents: Any, key: Any
+) -> None:
     """At its first record, as in every other keyed operator."""
-    factory = window_operator(TumblingEventTimeWindows.of(10), CountContents(), trigger=trigger)
+    factory = window_operator(TumblingEventTimeWindows.of(10), contents(), trigger=trigger)
+    driver = Driver(factory())
     with pytest.raises(UnstableKeyError):
-        Driver(factory()).records(["a", "b"], [1, 2], ["a", key])
+        driver.records(["a", "b", "c"], [1, 2, 3], [None, key, "c"])
+    assert (driver.operator.position(), driver.operator.key) == (1, key)
