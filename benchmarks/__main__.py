@@ -1,4 +1,4 @@
-"""`python -m benchmarks [workload ...]`: ratios against the plain loop, measured in the same run."""
+"""`python -m benchmarks [workload ...]`: ratios against the plain loop of the same run."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.workloads) - WORKLOADS.keys():
         parser.error(f"unknown workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
-    print(f"{'workload':14} {'ratio':>6} {'ns a record':>12} {'plain loop':>11}   CPU time, medians")
+    print(
+        f"{'workload':14} {'ratio':>6} {'ns a record':>12} {'plain loop':>11}   CPU time, medians"
+    )
     figures = []
     for name in options.workloads or WORKLOADS:
         figure = measure(WORKLOADS[name], options.repeats)

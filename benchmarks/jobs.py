@@ -30,7 +30,7 @@ def _timed(env: StreamExecutionEnvironment, records: Iterable[Any]) -> Any:
 
 
 def _counting() -> AggregateFunction[Any, int, int]:
-    return AggregateFunction.of(create=lambda: 0, add=lambda value, acc: acc + 1)
+    return AggregateFunction.of(create=lambda: 0, add=lambda _, acc: acc + 1)
 
 
 def _collected(stream: Any) -> CollectSink[Any]:
@@ -41,13 +41,17 @@ def _collected(stream: Any) -> CollectSink[Any]:
 
 def tumbling_count(env: StreamExecutionEnvironment, records: Iterable[Any]) -> CollectSink[Any]:
     """W1 with the built-in count."""
-    windows = _timed(env, records).key_by(0).window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
+    windows = (
+        _timed(env, records).key_by(0).window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
+    )
     return _collected(windows.count())
 
 
 def tumbling_aggregate(env: StreamExecutionEnvironment, records: Iterable[Any]) -> CollectSink[Any]:
     """W1 with an aggregate function of lambdas."""
-    windows = _timed(env, records).key_by(0).window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
+    windows = (
+        _timed(env, records).key_by(0).window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
+    )
     return _collected(windows.aggregate(_counting()))
 
 

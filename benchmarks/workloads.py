@@ -28,7 +28,9 @@ def _counts(results: list[Any]) -> object:
 
 
 def _numbers(results: list[Any]) -> object:
-    return len(results), sum(result if isinstance(result, int) else result[-1] for result in results)
+    return len(results), sum(
+        result if isinstance(result, int) else result[-1] for result in results
+    )
 
 
 W1 = (90_965, 1_000_000)
@@ -39,32 +41,67 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         Workload(
-            "w1", "tumbling count, built in", jobs.tumbling_count, plain.tumbling_count, records,
-            _counts, W1,
+            "w1",
+            "tumbling count, built in",
+            jobs.tumbling_count,
+            plain.tumbling_count,
+            records,
+            _counts,
+            W1,
         ),
         Workload(
-            "w1-aggregate", "tumbling count, aggregate of lambdas", jobs.tumbling_aggregate,
-            plain.tumbling_count, records, _numbers, W1,
+            "w1-aggregate",
+            "tumbling count, aggregate of lambdas",
+            jobs.tumbling_aggregate,
+            plain.tumbling_count,
+            records,
+            _numbers,
+            W1,
         ),
         Workload(
-            "w2", "running count, reduce lambda", jobs.running_reduce, plain.running_count,
-            records, _counts, W2,
+            "w2",
+            "running count, reduce lambda",
+            jobs.running_reduce,
+            plain.running_count,
+            records,
+            _counts,
+            W2,
         ),
         Workload(
-            "w2-process", "running count, process function", jobs.running_process,
-            plain.running_count, records, _counts, W2,
+            "w2-process",
+            "running count, process function",
+            jobs.running_process,
+            plain.running_count,
+            records,
+            _counts,
+            W2,
         ),
         Workload(
-            "w3", "map, filter, map", jobs.stateless, plain.stateless, records, _numbers,
+            "w3",
+            "map, filter, map",
+            jobs.stateless,
+            plain.stateless,
+            records,
+            _numbers,
             (500_000, 512_370_976),
         ),
         Workload(
-            "w4", "sliding count, aggregate without merge", jobs.sliding_aggregate,
-            plain.sliding_count, records, _numbers, W4,
+            "w4",
+            "sliding count, aggregate without merge",
+            jobs.sliding_aggregate,
+            plain.sliding_count,
+            records,
+            _numbers,
+            W4,
         ),
         Workload(
-            "w5", "lines, flat_map, running count", jobs.word_count, plain.word_count, lines,
-            lambda results: len(results), 1_600_000,
+            "w5",
+            "lines, flat_map, running count",
+            jobs.word_count,
+            plain.word_count,
+            lines,
+            len,
+            1_600_000,
         ),
     )
 }

@@ -47,6 +47,7 @@ class SinkOperator(StreamOperator):
         if self._uncommitted:
             await self._commit_complete()
         self._writer = self._sink.create_writer(_WriterContext(self.context))
+        self.always_has_room = type(self._writer).has_room is SinkWriter.has_room
         await self._writer.start()
 
     def process_batch(self, batch: RecordBatch) -> Work:
@@ -127,7 +128,8 @@ class SinkOperator(StreamOperator):
 
     async def _await_commits(self) -> None:
         if self._commits is not None:
-            await self._commits
+            # Only waits: a cancellation of the waiter must not reach the commit under way.
+            await asyncio.wait({self._commits})
 
 
 class _WriterContext:

@@ -18,14 +18,15 @@ class MapOperator(UserFunctionOperator):
 
     def __init__(self, function: object) -> None:
         super().__init__(function)
-        self._map = callable_of(function, "map")
+        self.call = callable_of(function, "map")
+        """What is called per record."""
 
     def process_batch(self, batch: RecordBatch) -> Work:
         """One record out for each one in."""
         values = batch.values
         self._size = len(values)
         records = self._records = iter(values)
-        results = list(map(self._map, records))
+        results = list(map(self.call, records))
         if len(results) != len(values):
             raise _stopped("map")
         return (RecordBatch(results, batch.timestamps, None, batch.origin),)
@@ -36,14 +37,15 @@ class FilterOperator(UserFunctionOperator):
 
     def __init__(self, function: object) -> None:
         super().__init__(function)
-        self._filter = callable_of(function, "filter")
+        self.call = callable_of(function, "filter")
+        """What is called per record."""
 
     def process_batch(self, batch: RecordBatch) -> Work:
         """The records that stay."""
         values = batch.values
         self._size = len(values)
         records = self._records = iter(values)
-        verdicts = list(map(self._filter, records))
+        verdicts = list(map(self.call, records))
         if len(verdicts) != len(values):
             raise _stopped("filter")
         kept = list(compress(values, verdicts))

@@ -96,6 +96,9 @@ class StreamOperator(ABC):
     in_record: bool = False
     """True while a suspended generator of this operator is inside one record or timer."""
 
+    always_has_room: bool = True
+    """False, from `start` on at the latest, where `has_room` can turn false."""
+
     key: Hashable = None
     """The key that user code was called with last, for error messages."""
 
@@ -154,10 +157,10 @@ class StreamOperator(ABC):
         records. Raises what makes the checkpoint (and the task) fail.
         """
 
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
         """The checkpoint (and every earlier one) is durably complete."""
 
-    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
         """The checkpoint will never complete."""
 
     def close(self) -> None:  # noqa: B027 - optional hook

@@ -18,6 +18,7 @@ from runtime.enumerators import SplitEnumerators
 from runtime.errors import OperatorFailure
 from runtime.job_folder import JobFolder
 from runtime.plan import ExecutionPlan, PlannedOperator
+from runtime.process_settings import freeze_started_objects
 from runtime.recovery import RestoredCheckpoint
 from runtime.subtask_checkpoints import CheckpointReplies, ChildSlots
 from runtime.supervisor import Supervisor
@@ -29,7 +30,7 @@ from statebackends.clock import Clock
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0
-"""How long all operators of an attempt, together, may take to close."""
+"""How long all operators of an attempt, together, may take to close, and all enumerators."""
 
 
 class AttemptObserver(Protocol):
@@ -98,7 +99,9 @@ class Attempt(AttemptListener):
             backend=backend,
             spawn=self._spawn_background,
             auto_watermark_interval_ms=config.auto_watermark_interval_ms,
+            job_parameters=config.global_job_parameters,
             channel_capacity=config.flow.channel_capacity_records,
+            records_max=config.flow.batch_records_max,
             storage=None if checkpoints is None else checkpoints[1].storage,
             inline_entries_max=config.state.fork_entries_min,
             slots=slots,
@@ -141,6 +144,7 @@ class Attempt(AttemptListener):
         self._opened += 1
         if self._opened == len(self.deployment.tasks):
             self.running = True
+            freeze_started_objects()
             if self.driver is not None:
                 self.driver.start()
                 for other in self.deployment.tasks.values():
@@ -165,21 +169,30 @@ class Attempt(AttemptListener):
     async def _close(self) -> None:
         """Closes what was opened, in bounded time, whatever happened before."""
         self.running = False
-        errors: list[BaseException] = []
-        tasks = self.deployment.tasks.values()
-        try:
-            async with asyncio.timeout(CLOSE_SECONDS):
-                for closed in await asyncio.gather(*(task.close() for task in tasks)):
-                    errors += closed
-                await self._enumerators.close()
-                if self.driver is not None:
-                    await self.driver.close()
-        except TimeoutError:
-            logger.error("closing the operators took longer than %g s", CLOSE_SECONDS)
+        await self._close_within("operators", self._close_tasks())
+        await self._close_within("split enumerators", self._enumerators.close())
+        if self.driver is not None:
+            # Not bounded: which checkpoint is the newest must be known before the next attempt,
+            # and each write to storage has a bound of its own (the disk answers or fails).
+            await self.driver.close()
         for backend in self.deployment.backends:
             backend.close()
-        for error in errors:
-            logger.error("%s: %s", error, error.__cause__)
+
+    async def _close_tasks(self) -> None:
+        tasks = self.deployment.tasks.values()
+        for errors in await asyncio.gather(*(task.close() for task in tasks)):
+            for error in errors:
+                logger.error("%s: %s", error, error.__cause__)
+
+    @staticmethod
+    async def _close_within(what: str, closing: Coroutine[object, object, None]) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await closing
+        except TimeoutError:
+            logger.error("closing the %s took longer than %g s", what, CLOSE_SECONDS)
+        except Exception as error:
+            logger.error("closing the %s: %s: %s", what, type(error).__name__, error)
 
     # -- SplitDelivery -------------------------------------------------------------------------
 
@@ -259,5 +272,5 @@ class Attempt(AttemptListener):
         self.supervisor.fail(error)
 
 
-def _never_finished(uid: str) -> bool:
+def _never_finished(_: str) -> bool:
     return False

@@ -1,22 +1,34 @@
 """The operators of one task: an operator's output is the direct call of the next.
 
-A chain is a tree of nodes. Work is pulled: `drive` gives one element to an operator, sends each
-of its outputs on (depth first) and stops after each, so that the task decides whether to go on.
+A chain is a tree of nodes. Work is pulled: `push` gives one element to an operator; its outputs
+are sent on one by one (depth first), with a pause after each, so that the task decides whether
+to go on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
-from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark, WatermarkStatus
+from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark
 from operators.stream_operator import OperatorContext, StreamOperator, Work
 from runtime.errors import OperatorFailure
 from runtime.exchange import RecordWriter
 
 RECORD_TEXT_MAX = 200
 """Longest text of a record in an error message."""
+
+
+Unfinished = Generator[None, None, None] | None
+"""What is left of a piece of work: each step of it sends one output on."""
+
+
+class FusedLoop(Protocol):
+    """One loop for several operators of a chain (`fusion.py`)."""
+
+    def push(self, batch: RecordBatch) -> Unfinished:
+        """Runs the operators over a batch and sends on what comes out."""
 
 
 class Route:
@@ -35,6 +47,7 @@ class ChainNode:
     __slots__ = (
         "busy",
         "context",
+        "fused",
         "keyed",
         "main",
         "operator",
@@ -51,6 +64,8 @@ class ChainNode:
         self.context = context
         self.keyed = keyed
         """Whether the operator has keyed state."""
+        self.fused: FusedLoop | None = None
+        """Takes the batches of this operator and some behind it, where they share a loop."""
         self.busy = False
         """Work of this operator is under way (it may be suspended)."""
         self.records_in = 0
@@ -74,19 +89,57 @@ class ChainNode:
             for child in route.children:
                 yield from child.nodes()
 
-    def drive(self, element: StreamElement) -> Generator[None, None, None]:
-        """Gives one element to the operator; each step sends one of its outputs on."""
+    def push(self, element: StreamElement) -> Unfinished:
+        """Gives one element to the operator and sends its outputs on.
+
+        Returns the work that is left, or None if that was all: a short output of a chain without
+        branches needs no suspended work.
+        """
         operator = self.operator
         self.busy = True
         try:
             kind = type(element)
             if kind is RecordBatch:
+                if self.fused is not None:
+                    return self.fused.push(element)  # type: ignore[arg-type]  # kind says it
                 self.records_in += len(element.values)  # type: ignore[union-attr]  # kind says it
                 work = operator.process_batch(element)  # type: ignore[arg-type]  # kind says it
             elif kind is Watermark:
                 work = operator.process_watermark(element)  # type: ignore[arg-type]  # as above
             else:
                 work = operator.process_status(element)  # type: ignore[arg-type]  # as above
+            if type(work) is tuple:
+                return self.push_on(work)
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise self.failure(error, element) from error
+        finally:
+            self.busy = False
+        return self._drive(work, element)
+
+    def push_on(self, outputs: tuple[StreamElement, ...]) -> Unfinished:
+        """Sends a tuple of outputs on, at once where there is one output and one way."""
+        if not outputs:
+            return None
+        main = self.main
+        if len(outputs) > 1 or len(self.routes) > 1 or len(main.children) > 1:
+            return self.send(outputs)
+        output = outputs[0]
+        if type(output) is RecordBatch:
+            self.records_out += len(output.values)
+            for writer in main.writers:
+                writer.emit(output)
+        elif type(output) is SideBatch:
+            return None
+        else:
+            for writer in main.writers:
+                writer.control(output)  # type: ignore[arg-type]  # neither batch nor side output
+        return main.children[0].push(output) if main.children else None
+
+    def _drive(self, work: Work, element: StreamElement) -> Generator[None, None, None]:
+        self.busy = True
+        try:
             yield from self.send(work)
         except OperatorFailure:
             raise
@@ -116,10 +169,15 @@ class ChainNode:
         except Exception as error:
             raise self.failure(error, doing=doing) from error
 
-    def drive_polled(
+    def push_polled(self, work: Work, origin: Callable[[int], str] | None) -> Unfinished:
+        """Sends on what a source has read; `origin` names the place of a record by its index."""
+        if type(work) is tuple:
+            return self.push_on(work)
+        return self._drive_polled(work, origin)
+
+    def _drive_polled(
         self, work: Work, origin: Callable[[int], str] | None
     ) -> Generator[None, None, None]:
-        """Sends on what a source has read; `origin` names the place of a record by its index."""
         try:
             yield from self.send(work)
         except OperatorFailure:
@@ -130,7 +188,11 @@ class ChainNode:
             raise self._failure(error, doing="reading its source", origin=place) from error
 
     def send(self, work: Work) -> Generator[None, None, None]:
-        """Sends each output on; a pause after each one."""
+        """Sends each output on; a pause after each one of a generator.
+
+        A tuple is no more than its input was, so there is nothing to pause for.
+        """
+        pauses = type(work) is not tuple
         main = self.main
         writers = main.writers
         children = main.children
@@ -145,23 +207,25 @@ class ChainNode:
                 for writer in writers:
                     writer.emit(output)  # type: ignore[arg-type]  # kind says it
                 for child in children:
-                    yield from child.drive(output)
+                    yield from child.push(output) or ()
             elif kind is SideBatch:
                 route = self.sides.get(output.tag)  # type: ignore[union-attr]  # as above
                 if route is None:
+                    yield
                     continue
                 batch: RecordBatch = output.batch  # type: ignore[union-attr]  # as above
                 for writer in route.writers:
                     writer.emit(batch)
                 for child in route.children:
-                    yield from child.drive(batch)
+                    yield from child.push(batch) or ()
             else:
                 for route in self.routes:
                     for writer in route.writers:
                         writer.control(output)  # type: ignore[arg-type]  # as above
                     for child in route.children:
-                        yield from child.drive(output)
-            yield
+                        yield from child.push(output) or ()
+            if pauses:
+                yield
 
     def raise_failure(self, error: BaseException) -> NoReturn:
         """Fails the task with an error that the operator found outside of any call."""
@@ -224,7 +288,7 @@ def _text(value: object) -> str:
     """`repr`, shortened; a repr that raises must not hide the failure."""
     try:
         text = repr(value)
-    except Exception as error:  # noqa: BLE001 - user code, while reporting another failure
+    except Exception as error:
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
     if len(text) > RECORD_TEXT_MAX:
         text = "".join(islice(text, RECORD_TEXT_MAX)) + "..."

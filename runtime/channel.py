@@ -12,7 +12,7 @@ CAPACITY_RECORDS = 4096
 """Default bound of a channel, in records."""
 
 COALESCED_RECORDS_MAX = 1024
-"""A queued batch grows up to this by what is written behind it."""
+"""A queued batch grows up to this, by default, by what is written behind it."""
 
 
 class OutputRoom:
@@ -54,6 +54,7 @@ class Channel:
         "_tail_owned",
         "blocked",
         "capacity",
+        "coalesced_max",
         "index",
         "input_index",
         "low",
@@ -74,6 +75,7 @@ class Channel:
         upstream: str = "",
         upstream_subtask: int = 0,
         capacity: int = CAPACITY_RECORDS,
+        coalesced_max: int = COALESCED_RECORDS_MAX,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"a channel needs a capacity of at least 1 record, got {capacity}")
@@ -82,6 +84,7 @@ class Channel:
         self.upstream = upstream
         self.upstream_subtask = upstream_subtask
         self.capacity = capacity
+        self.coalesced_max = coalesced_max
         # Waking the writer at every freed record would cost a turn of the loop each.
         self.low = capacity // 2
         self.queue: deque[ChannelElement] = deque()
@@ -100,7 +103,7 @@ class Channel:
         self._on_data = on_data
 
     def connect_writer(self, room: OutputRoom, on_room: Callable[[], None]) -> None:
-        """`room` counts this channel while it is full; `on_room` is called when it is not any more."""
+        """`room` counts this channel while it is full; `on_room` is called when that ends."""
         self.room = room
         self._on_room = on_room
 
@@ -128,7 +131,7 @@ class Channel:
     def _coalesce(self, batch: RecordBatch, count: int) -> bool:
         """Appends `batch` to the last queued one; false if they do not fit together."""
         tail = self.queue[-1]
-        if type(tail) is not RecordBatch or len(tail.values) + count > COALESCED_RECORDS_MAX:
+        if type(tail) is not RecordBatch or len(tail.values) + count > self.coalesced_max:
             return False
         if (tail.timestamps is None) is not (batch.timestamps is None):
             return False

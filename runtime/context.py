@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from operators.metrics import MetricGroup
@@ -29,6 +29,7 @@ class SubtaskContext:
     metrics: MetricGroup
     operator_state: OperatorStateBackend
     auto_watermark_interval_ms: int
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
     keyed: KeyedStateBackend | None = None
     mail: Callable[[Callable[[], Work]], None] = field(repr=False)
     wake: Callable[[], None] = field(repr=False)

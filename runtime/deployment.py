@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from operators.graph import Partitioning
 from operators.metrics import MetricGroup
 from operators.stream_operator import Work
 from runtime.chain import ChainNode, Route
-from runtime.channel import CAPACITY_RECORDS, Channel, OutputRoom
+from runtime.channel import CAPACITY_RECORDS, COALESCED_RECORDS_MAX, Channel, OutputRoom
 from runtime.checkpoint_messages import AttemptId, SubtaskId
 from runtime.context import SubtaskContext
 from runtime.exchange import (
@@ -30,15 +30,16 @@ from runtime.subtask_checkpoints import (
     ChildSlots,
     SubtaskCheckpoints,
 )
-from runtime.task import Task, TaskListener
+from runtime.task import RECORDS_MAX, Task
+from runtime.task_contracts import TaskListener
 from runtime.turn import LoopTurn
 from runtime.wakeup import Wakeup
 from statebackends.backend import KeyedStateBackend, KeyedStateBackendFactory
 from statebackends.clock import Clock
 from statebackends.keygroups import KeyGroupRange, key_group_range
 from statebackends.operator_state import OperatorStateBackend
-from statebackends.snapshot import RestoredKeyedState
 from statebackends.operator_state_format import RestoredOperatorState
+from statebackends.snapshot import RestoredKeyedState
 from statebackends.storage import CheckpointStorage
 
 
@@ -77,11 +78,15 @@ class DeploymentSettings:
     backend: KeyedStateBackendFactory
     spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
     auto_watermark_interval_ms: int = 200
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
     channel_capacity: int = CAPACITY_RECORDS
+    records_max: int = RECORDS_MAX
     storage: CheckpointStorage | None = None
     """None: no checkpoints."""
     inline_entries_max: int = INLINE_ENTRIES_MAX
     slots: ChildSlots = field(default_factory=ChildSlots)
+    loop: asyncio.AbstractEventLoop | None = None
+    """The loop of the tasks' futures, where it is not the one that is running."""
 
 
 @dataclass(slots=True)
@@ -134,7 +139,7 @@ class _Deployer:
         self._slots: dict[tuple[int, int], _Slot] = {}
 
     def deploy(self) -> Deployment:
-        loop = asyncio.get_running_loop()
+        loop = self._settings.loop or asyncio.get_running_loop()
         for vertex in self._plan.vertices:
             for index in range(vertex.parallelism):
                 self._slots[vertex.id, index] = self._make_slot(vertex, index, loop)
@@ -183,6 +188,7 @@ class _Deployer:
             metrics=slot.metrics.add_group(operator.name),
             operator_state=self._operator_state(operator, slot.index),
             auto_watermark_interval_ms=settings.auto_watermark_interval_ms,
+            job_parameters=settings.job_parameters,
             keyed=self._keyed_state(operator, slot.index) if operator.keyed else None,
             mail=mail,
             wake=slot.wakeup.wake,
@@ -234,6 +240,7 @@ class _Deployer:
             upstream=slot.vertex.name,
             upstream_subtask=slot.index,
             capacity=self._settings.channel_capacity,
+            coalesced_max=min(COALESCED_RECORDS_MAX, self._settings.records_max),
         )
         channel.connect_writer(slot.room, slot.wakeup.wake)
         self._slots[target, receiver].inputs.append(channel)
@@ -281,6 +288,7 @@ class _Deployer:
             restored_finished=restored is not None
             and all(restored.finished(operator.uid) for operator in vertex.operators),
             lingers=settings.storage is not None,
+            records_max=settings.records_max,
         )
         if settings.storage is not None:
             epoch, attempt = settings.attempt

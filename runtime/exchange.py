@@ -7,7 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import compress
 from operator import length_hint
 
+from typing_extensions import override
+
 from operators.elements import (
+    MAX_TIMESTAMP,
     CheckpointBarrier,
     CheckpointCancelled,
     EndOfInput,
@@ -22,9 +25,7 @@ from statebackends.keys import encode_key
 ROUTES_REMEMBERED_MAX = 65_536
 """Keys whose target a writer remembers; the memo is dropped whole when it is full."""
 
-ControlElement = (
-    Watermark | WatermarkStatus | CheckpointBarrier | CheckpointCancelled | EndOfInput
-)
+ControlElement = Watermark | WatermarkStatus | CheckpointBarrier | CheckpointCancelled | EndOfInput
 
 
 class RecordWriter(ABC):
@@ -37,8 +38,17 @@ class RecordWriter(ABC):
     def emit(self, batch: RecordBatch) -> None:
         """Writes a batch; never waits."""
 
+    ending = False
+    """The end of input follows and says what a MAX watermark would say before it.
+
+    A channel that ends leaves the receiver's valve; one at MAX would lift the watermark of
+    channels that are merely idle.
+    """
+
     def control(self, element: ControlElement) -> None:
         """Writes a control element to every channel, in one step."""
+        if self.ending and type(element) is Watermark and element.timestamp == MAX_TIMESTAMP:
+            return
         for channel in self.channels:
             channel.put(element)
 
@@ -46,6 +56,7 @@ class RecordWriter(ABC):
 class ForwardWriter(RecordWriter):
     """Everything to the one receiver."""
 
+    @override
     def emit(self, batch: RecordBatch) -> None:
         self.channels[0].put(batch)
 
@@ -53,6 +64,7 @@ class ForwardWriter(RecordWriter):
 class BroadcastWriter(RecordWriter):
     """Everything to every receiver; they share the batch, which nobody changes any more."""
 
+    @override
     def emit(self, batch: RecordBatch) -> None:
         for channel in self.channels:
             channel.put(batch)
@@ -65,6 +77,7 @@ class RebalanceWriter(RecordWriter):
         super().__init__(channels)
         self._next = first % len(self.channels)
 
+    @override
     def emit(self, batch: RecordBatch) -> None:
         channel = self.channels[self._next]
         self._next = (self._next + 1) % len(self.channels)
@@ -90,6 +103,7 @@ class KeyGroupWriter(RecordWriter):
         self._max_parallelism = max_parallelism
         self._routes: dict[Hashable, int] = {}
 
+    @override
     def emit(self, batch: RecordBatch) -> None:
         values = batch.values
         selected = iter(values)
@@ -128,7 +142,7 @@ class KeyGroupWriter(RecordWriter):
         targets: list[int] = []
         try:
             for key in keys:
-                targets.append(self._route(key))
+                targets.append(self._route(key))  # noqa: PERF401 - their number says which key failed
         except Exception as error:
             raise self._failure(error, batch, len(targets)) from error
         return targets

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 from operators.graph import StreamGraph
 from runtime.attempt import Attempt
 from runtime.checkpoint import CheckpointCoordinator
 from runtime.checkpoint_messages import AttemptId
+from runtime.clock import turn_seconds
 from runtime.config import JobConfig
 from runtime.errors import ConfigurationError, JobExecutionError, OperatorFailure, RecoveryError
 from runtime.job_folder import FileSystemJobFolder, JobFolder, RunStatus
@@ -19,7 +19,7 @@ from runtime.job_result import JobStatistics, JobStatus
 from runtime.plan import ExecutionPlan, build_plan
 from runtime.recovery import RestoredCheckpoint, restore
 from runtime.restart import RestartStrategy, restart_strategy
-from runtime.start_point import StartPoint, choose_start, latest_start
+from runtime.start_point import StartPoint, choose_start, restart_point
 from runtime.statistics import count_records, lowest_sink_watermark
 from runtime.subtask_checkpoints import ChildSlots
 from runtime.turn import LoopTurn
@@ -139,7 +139,6 @@ class JobRun:
         )
         checkpoints = config.checkpoints.enabled
         self._strategy = restart_strategy(config.restart, self._random, checkpoints=checkpoints)
-        self._warn_of_generated_uids(checkpoints)
         if not checkpoints and config.recovery.path is None:
             await self._run_attempts(plan, None, None, 1)
             return
@@ -152,7 +151,9 @@ class JobRun:
             if checkpoints:
                 logger.info("job %r keeps its checkpoints in %s", config.name, folder.label)
                 coordinator = CheckpointCoordinator(
-                    config.checkpoints, start.first_checkpoint_id, await folder.storage.checkpoints()
+                    config.checkpoints,
+                    start.first_checkpoint_id,
+                    await folder.storage.checkpoints(),
                 )
             try:
                 await self._run_attempts(plan, (coordinator, folder), start, epoch)
@@ -200,7 +201,9 @@ class JobRun:
             )
             await self._wait(strategy.delay_ms)
             if checkpoints is not None and self._last_checkpoint is not None:
-                start = await self._newest_of_run(checkpoints[1], start)
+                assert start is not None
+                start = await restart_point(checkpoints[1], start)
+                self._tell(start)
         self._end(JobStatus.CANCELED)
 
     async def _run_attempt(
@@ -292,7 +295,7 @@ class JobRun:
 
     def _default_turn(self, clock: Clock) -> LoopTurn:
         seconds = self._config.flow.turn_budget_ms / 1000
-        return LoopTurn(asyncio.get_running_loop(), clock.monotonic, seconds=seconds)
+        return LoopTurn(asyncio.get_running_loop(), turn_seconds, seconds=seconds)
 
     def _stop_wanted_now(self) -> bool:
         return self._stopping
@@ -312,16 +315,6 @@ class JobRun:
         timer.cancel()
         if not self._stopping:
             self._stop_wanted.clear()
-
-    async def _newest_of_run(self, folder: JobFolder, start: StartPoint | None) -> StartPoint:
-        """Where to go on after a failure: never before where this run began."""
-        assert start is not None
-        newest = await latest_start(folder)
-        located = newest.checkpoint
-        if located is None or located.metadata.checkpoint_id < start.first_checkpoint_id:
-            return start
-        self._tell(newest)
-        return replace(newest, first_checkpoint_id=start.first_checkpoint_id)
 
     def _may_restart(
         self,
@@ -353,17 +346,6 @@ class JobRun:
                 skipped.reason,
             )
         logger.info("job %r %s", self._config.name, start.text)
-
-    def _warn_of_generated_uids(self, checkpoints: bool) -> None:
-        without = self._graph.nodes_without_uid()
-        if checkpoints and without:
-            names = ", ".join(repr(node.name) for node in without)
-            logger.warning(
-                "job %r: operators without uid (%s) find their state again only as long as the"
-                " graph before them stays as it is; set uid(...) on what is to keep its state",
-                self._config.name,
-                names,
-            )
 
     def _failed(self, error: Exception) -> JobExecutionError:
         return JobExecutionError(f"job {self._config.name!r} failed {_describe(error)}")

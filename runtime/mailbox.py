@@ -25,25 +25,23 @@ class Mail:
 class Mailbox:
     """A task's queue of mail; whoever puts mail in wakes the task."""
 
-    __slots__ = ("_mails", "_wakeup", "closed")
+    __slots__ = ("_wakeup", "closed", "mails")
 
     def __init__(self, wakeup: Wakeup) -> None:
-        self._mails: deque[Mail] = deque()
+        self.mails: deque[Mail] = deque()
+        """What waits; public because the task looks at it between any two steps."""
         self._wakeup = wakeup
         self.closed = False
-
-    def __len__(self) -> int:
-        return len(self._mails)
 
     def put(self, mail: Mail) -> None:
         """Adds mail; dropped after the task's end."""
         if not self.closed:
-            self._mails.append(mail)
+            self.mails.append(mail)
             self._wakeup.wake()
 
     def take(self, *, between_records: bool = False) -> Mail | None:
         """The oldest mail, or with `between_records` the oldest of that kind."""
-        mails = self._mails
+        mails = self.mails
         if not mails:
             return None
         if not between_records:
@@ -57,4 +55,4 @@ class Mailbox:
     def close(self) -> None:
         """Drops what is left and what is still to come."""
         self.closed = True
-        self._mails.clear()
+        self.mails.clear()

@@ -94,8 +94,7 @@ class ExecutionPlan:
         lines = []
         for vertex in self.vertices:
             lines.append(f"[{vertex.id}] {vertex.name}  (parallelism {vertex.parallelism})")
-            for operator in vertex.operators:
-                lines.append(f"      {operator.name}: uid {operator.uid}")
+            lines += [f"      {each.name}: uid {each.uid}" for each in vertex.operators]
             for edge in vertex.inputs:
                 side = f", side output {edge.side_tag!r}" if edge.side_tag else ""
                 lines.append(f"      <- [{edge.source_vertex}] {edge.partitioning}{side}")

@@ -56,9 +56,9 @@ class _OperatorCut:
 class SubtaskCheckpoints:
     """Takes the cuts of one subtask's operators, writes them and acknowledges.
 
-    One state file per subtask and checkpoint; `passive` hands on restored state untouched (the
-    operators were never opened, because they had finished before). A small cut is serialised within the turn of its
-    barrier; a big one by a forked child. `flush` of the operators runs beside the writing.
+    One state file per subtask and checkpoint. A small cut is serialised within the turn of its
+    barrier, a big one by a forked child; `flush` of the operators runs beside the writing.
+    `passive` hands restored state on untouched: the operators had finished and were not opened.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SubtaskCheckpoints:
         try:
             cuts = [self._cut_operator(node, checkpoint_id) for node in self._nodes]
             writing = self._begin_writing(checkpoint_id, cuts)
-        except Exception as error:  # noqa: BLE001 - the checkpoint fails, the job may go on
+        except Exception as error:
             self._replies.declined(checkpoint_id, _reason(error))
             return
         work = self._spawn(self._finish(checkpoint_id, writing, finished=finished))
@@ -181,7 +181,7 @@ class SubtaskCheckpoints:
         for node in () if self._passive else self._nodes:
             try:
                 await node.operator.flush(checkpoint_id)
-            except Exception as error:  # noqa: BLE001 - user code; reported as the task's failure
+            except Exception as error:
                 doing = f"flushing for checkpoint {checkpoint_id}"
                 self._replies.failed(node.failure(error, doing=doing))
                 return
@@ -205,4 +205,8 @@ async def _nothing() -> StateFile | None:
 
 
 def _reason(error: BaseException) -> str:
-    return str(error) if isinstance(error, StateError | OSError) else f"{type(error).__name__}: {error}"
+    return (
+        str(error)
+        if isinstance(error, StateError | OSError)
+        else f"{type(error).__name__}: {error}"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterable, Sequence
-from typing import Protocol
 
 from operators.elements import (
     MAX_WATERMARK,
@@ -20,13 +19,15 @@ from operators.source import InputStatus
 from operators.source_operator import SourceOperator
 from operators.stream_operator import StreamOperator
 from runtime.aligner import Alignment, BarrierAligner
-from runtime.chain import ChainNode
+from runtime.chain import ChainNode, Unfinished
 from runtime.channel import OutputRoom
 from runtime.checkpoint_messages import SubtaskId
 from runtime.exchange import ControlElement, RecordWriter
+from runtime.fusion import fuse
 from runtime.gate import InputGate
 from runtime.lifecycle import close_operators, finish_operators, notify_operators, open_operators
 from runtime.mailbox import Mail, Mailbox
+from runtime.task_contracts import CheckpointCut, TaskListener
 from runtime.turn import OVERTIME_RECORDS_MAX, LoopTurn
 from runtime.valve import WatermarkValve
 from runtime.wakeup import Wakeup
@@ -34,31 +35,11 @@ from runtime.wakeup import Wakeup
 FIRST_RECORDS = 32
 """A task starts with small units of work, because it does not know how slow user code is."""
 
-RECORDS_MAX = 1000
-"""Most records of one unit of work; a bounded source at full speed sends a watermark each."""
+RECORDS_MAX = 1024
+"""Most records of one unit of work, by default."""
 
-
-class CheckpointCut(Protocol):
-    """Takes the cut of a subtask's operators and sees to the rest of the checkpoint beside it."""
-
-    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
-        """Fixes the cut now; serialises, stores, flushes and acknowledges in the background."""
-
-    def notify_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint is over without success."""
-
-    def close(self) -> None:
-        """Stops what runs beside the task."""
-
-
-class TaskListener(Protocol):
-    """Who wants to know what becomes of a task."""
-
-    def finished(self, task: Task) -> None:
-        """All its input is processed and its outputs have ended (not: a source was stopped)."""
-
-    def checkpoint_declined(self, task: Task, checkpoint_id: int, reason: str) -> None:
-        """The task will not take part in this checkpoint."""
+POLLED_RECORDS_MAX = 1000
+"""Most records of one poll: a bounded source at full speed sends a watermark for each 1,000."""
 
 
 class Task:
@@ -83,6 +64,7 @@ class Task:
         listener: TaskListener,
         restored_finished: bool = False,
         lingers: bool = False,
+        records_max: int = RECORDS_MAX,
     ) -> None:
         self.name = name
         self.subtask = subtask
@@ -104,17 +86,17 @@ class Task:
         self._released = False
         self._stopping = False
         self._stack: list[Generator[None, None, None]] = []
-        self._records_limit = FIRST_RECORDS
+        self._records_max = (
+            records_max if gate is not None else min(records_max, POLLED_RECORDS_MAX)
+        )
+        self._records_limit = min(FIRST_RECORDS, self._records_max)
+        self._learns = self._records_max > 1
         self._newest_cut = -1
         self._pending_trigger: CheckpointBarrier | None = None
         self._writers: list[RecordWriter] = [
             writer for node in self.nodes for route in node.routes for writer in route.writers
         ]
-        self._bounded: list[StreamOperator] = [
-            node.operator
-            for node in self.nodes
-            if type(node.operator).has_room is not StreamOperator.has_room
-        ]
+        self._bounded: list[StreamOperator] = []
         if gate is None:
             assert isinstance(head.operator, SourceOperator)
             self._source: SourceOperator | None = head.operator
@@ -168,6 +150,9 @@ class Task:
         """Opens the operators; those of a subtask restored as finished stay shut."""
         if not self.restored_finished:
             await open_operators(self.nodes)
+            fuse(self.nodes)
+            operators = [node.operator for node in self.nodes]
+            self._bounded = [each for each in operators if not each.always_has_room]
 
     async def run(self) -> None:
         """Works until the input has ended (and, with checkpoints, until it is released)."""
@@ -187,38 +172,42 @@ class Task:
 
     async def _work(self) -> None:
         if self.restored_finished:
-            self._stack.append(self._end((MAX_WATERMARK,), drained=True, skip_operators=True))
-        wakeup, turn = self._wakeup, self._turn
+            self._stack.append(self._end())
+        wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
+        monotonic = turn.monotonic
         turn.enter()
         while True:
-            if len(self.mailbox):
+            if mails:
                 self._serve_mail()
-            if self._stack:
+            if stack:
                 idle = not self._has_room() or not self._advance()
             elif self.ended:
                 if self._released or not self._lingers:
                     return
-                idle = not len(self.mailbox)
+                idle = not mails
             else:
                 idle = not self._has_room() or not self._next_input()
             if idle:
-                await wakeup.wait()
+                await wakeup.waiting()
                 turn.enter()
-            elif turn.over():
+            elif monotonic() >= turn.end:
                 await asyncio.sleep(0)
                 turn.enter()
 
     def _has_room(self) -> bool:
         if self._room.full:
             return False
-        return all(operator.has_room for operator in self._bounded)
+        for operator in self._bounded:  # noqa: SIM110 - a generator costs more than the loop
+            if not operator.has_room:
+                return False
+        return True
 
     def _advance(self) -> bool:
         """Goes on with the newest unit of work until it ends or must pause."""
-        room, mailbox, over = self._room, self.mailbox, self._turn.over
+        room, mails, turn = self._room, self.mailbox.mails, self._turn
         work = self._stack[-1]
         for _ in work:
-            if room.full or mailbox or over():
+            if room.full or mails or turn.over():
                 return True
         self._stack.pop()
         return True
@@ -237,20 +226,22 @@ class Task:
             if mail is not None and (work := mail.run()) is not None:
                 self._stack.append(work)
 
-    def _start(self, work: Generator[None, None, None], records: int = 0) -> None:
-        """Begins a unit of work; how long a whole one takes teaches how many records fit."""
-        turn, room, mailbox = self._turn, self._room, self.mailbox
-        began = turn.monotonic()
+    def _start(self, work: Unfinished) -> None:
+        """Goes on with work that has begun until it ends or must pause."""
+        if work is None:
+            return
+        room, mails, turn = self._room, self.mailbox.mails, self._turn
         for _ in work:
-            if room.full or mailbox or turn.over():
+            if room.full or mails or turn.over():
                 self._stack.append(work)
                 break
-        if records:
-            elapsed = turn.monotonic() - began
-            if elapsed > turn.seconds:
-                self._records_limit = max(1, min(records, self._records_limit) // 2)
-            elif records >= self._records_limit and elapsed < turn.seconds / 4:
-                self._records_limit = min(RECORDS_MAX, self._records_limit * 2)
+
+    def _learn(self, records: int, seconds: float) -> None:
+        """How long a unit of work took teaches how many records fit in a turn."""
+        if seconds > self._turn.seconds:
+            self._records_limit = max(1, min(records, self._records_limit) // 2)
+        elif records >= self._records_limit and seconds < self._turn.seconds / 4:
+            self._records_limit = min(self._records_max, self._records_limit * 2)
 
     def _next_input(self) -> bool:
         """Takes the next element; false if there is nothing to do."""
@@ -267,7 +258,13 @@ class Task:
         if type(element) is RecordBatch:
             count = len(element.values)
             self.records_in += count
-            self._start(self.head.drive(element), count)
+            if count == 1 < limit or not self._learns:
+                # A single record cannot be cut further, and most batches of an idle stream are one.
+                self._start(self.head.push(element))
+            else:
+                began = self._turn.monotonic()
+                self._start(self.head.push(element))
+                self._learn(count, self._turn.monotonic() - began)
         else:
             self._control(element)  # type: ignore[arg-type]  # every other kind is control
         return True
@@ -282,9 +279,14 @@ class Task:
         if polled is InputStatus.NOTHING_AVAILABLE:
             return False
         if polled is InputStatus.END_OF_INPUT:
-            self._start(self._end((MAX_WATERMARK,), drained=True))
+            self._start(self._end())
             return True
-        self._start(self.head.drive_polled(polled, source.origin), limit)
+        if self._learns:
+            began = self._turn.monotonic()
+            self._start(self.head.push_polled(polled, source.origin))
+            self._learn(limit, self._turn.monotonic() - began)
+        else:
+            self._start(self.head.push_polled(polled, source.origin))
         return True
 
     def _control(self, element: ControlElement) -> None:
@@ -294,9 +296,9 @@ class Task:
         assert gate.channel is not None
         index = gate.channel.index
         if type(element) is Watermark:
-            self._start(self._drive_all(self._valve.watermark(index, element.timestamp)))
+            self._start_all(self._valve.watermark(index, element.timestamp))
         elif type(element) is WatermarkStatus:
-            self._start(self._drive_all(self._valve.status(index, element.idle)))
+            self._start_all(self._valve.status(index, element.idle))
         elif type(element) is CheckpointBarrier:
             self._align(self._aligner.barrier(index, element))
         elif type(element) is CheckpointCancelled:
@@ -305,11 +307,15 @@ class Task:
             assert type(element) is EndOfInput
             self._channel_ended(index, drained=element.drained)
 
+    def _start_all(self, elements: Sequence[StreamElement]) -> None:
+        if elements:
+            self._start(self._drive_all(elements))
+
     def _drive_all(self, elements: Iterable[StreamElement]) -> Generator[None, None, None]:
         for element in elements:
             if type(element) is Watermark:
                 self.watermark = element.timestamp
-            yield from self.head.drive(element)
+            yield from self.head.push(element) or ()
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -341,9 +347,9 @@ class Task:
         assert self.cut is not None
         assert not self._stack, "a checkpoint inside a unit of work"
         self._newest_cut = barrier.checkpoint_id
-        if self._pending_trigger is not None:
-            if self._pending_trigger.checkpoint_id <= barrier.checkpoint_id:
-                self._pending_trigger = None
+        pending = self._pending_trigger
+        if pending is not None and pending.checkpoint_id <= barrier.checkpoint_id:
+            self._pending_trigger = None
         finished = self.ended
         if not finished:
             self._send_control(barrier)
@@ -367,24 +373,20 @@ class Task:
         if self.ended:
             return
         if self._unended:
-            self._start(self._drive_all(elements))
+            self._start_all(elements)
         elif self._drained:
-            self._start(self._end((MAX_WATERMARK,), drained=True))
+            self._start(self._end())
         else:
             self._finish(drained=False)
 
-    def _end(
-        self, elements: Iterable[StreamElement], *, drained: bool, skip_operators: bool = False
-    ) -> Generator[None, None, None]:
+    def _end(self) -> Generator[None, None, None]:
         """The work of the end of input: MAX watermark, the operators' last words, EndOfInput."""
-        if skip_operators:
-            for element in elements:
-                assert isinstance(element, Watermark)
-                self._send_control(element)
-        else:
-            yield from self._drive_all(elements)
+        for writer in self._writers:
+            writer.ending = True
+        if not self.restored_finished:
+            yield from self._drive_all((MAX_WATERMARK,))
             yield from self.head.end_input()
-        self._finish(drained=drained)
+        self._finish(drained=True)
 
     def _finish(self, *, drained: bool) -> None:
         self._send_control(EndOfInput(drained))

@@ -20,7 +20,7 @@ class LoopTurn:
     idle loop sleeps.
     """
 
-    __slots__ = ("_armed", "_call_soon", "_end", "_on_turn", "monotonic", "seconds")
+    __slots__ = ("_armed", "_call_soon", "_on_turn", "end", "monotonic", "seconds")
 
     def __init__(
         self,
@@ -34,19 +34,20 @@ class LoopTurn:
         self.monotonic = monotonic
         self._on_turn = on_turn
         self._armed = False
-        self._end = 0.0
+        self.end = 0.0
+        """When the present turn is over, by `monotonic`."""
         self.seconds = seconds
 
     def enter(self) -> None:
         """A task starts or goes on working: opens a turn if none is open."""
         if not self._armed:
             self._armed = True
-            self._end = self.monotonic() + self.seconds
+            self.end = self.monotonic() + self.seconds
             self._call_soon(self._close)
 
     def over(self) -> bool:
         """Whether the budget of the present turn is used up."""
-        return self.monotonic() >= self._end
+        return self.monotonic() >= self.end
 
     def _close(self) -> None:
         self._armed = False

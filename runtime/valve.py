@@ -4,9 +4,10 @@ Flink: `StatusWatermarkValve`. The output is the minimum over the channels that 
 *aligned*: a channel that was idle and lags behind the output does not hold it back until it has
 caught up. Watermarks of an idle channel are ignored.
 
-One deliberate difference: a channel at MAX (ended by itself or drained) takes no part any more.
-In Flink it lifts the output to MAX while the other channels are merely idle, and everything
-that they bring afterwards is late. Here MAX comes out when every channel is at MAX.
+One deliberate difference: a channel that ended (by itself or drained) takes no part any more.
+In Flink it stays as an active channel at MAX, lifts the output to MAX while the other channels
+are merely idle, and everything that they bring afterwards is late. Here MAX comes out when every
+channel has ended. A MAX watermark of a channel that goes on is a watermark like any other.
 """
 
 from __future__ import annotations
@@ -67,8 +68,6 @@ class WatermarkValve:
         state = self._channels[channel]
         if not state.active or timestamp <= state.watermark:
             return ()
-        if timestamp == MAX_TIMESTAMP:
-            return self._finish(state)
         state.watermark = timestamp
         if not state.aligned and timestamp >= self._watermark:
             state.aligned = True
@@ -102,6 +101,8 @@ class WatermarkValve:
         state.finished = True
         self._live.remove(state)
         if not self._live:
+            if self._watermark == MAX_TIMESTAMP:
+                return ()
             self._watermark = MAX_TIMESTAMP
             if self._idle:
                 self._idle = False

@@ -26,7 +26,7 @@ class Wakeup:
             if not future.done():
                 future.set_result(None)
 
-    async def wait(self) -> None:
-        """Waits for the next `wake`."""
+    def waiting(self) -> asyncio.Future[None]:
+        """The wait for the next `wake`, to be awaited at once."""
         self._future = future = self._loop.create_future()
-        await future
+        return future

@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, Self
 
 from runtime.chain import ChainNode
 from statebackends.clock import Clock, ScheduledCall
@@ -49,7 +49,7 @@ class BlockedLoopWatchdog:
         self._loop_thread = threading.get_ident()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
-    def __enter__(self) -> BlockedLoopWatchdog:
+    def __enter__(self) -> Self:
         if self._enabled:
             self._on_beat()
             self._thread.start()

@@ -1,0 +1,33 @@
+"""Who a task talks to about its checkpoints and its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from operators.elements import CheckpointBarrier
+
+if TYPE_CHECKING:
+    from runtime.task import Task
+
+
+class CheckpointCut(Protocol):
+    """Takes the cut of a subtask's operators and sees to the rest of the checkpoint beside it."""
+
+    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
+        """Fixes the cut now; serialises, stores, flushes and acknowledges in the background."""
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint is over without success."""
+
+    def close(self) -> None:
+        """Stops what runs beside the task."""
+
+
+class TaskListener(Protocol):
+    """Who wants to know what becomes of a task."""
+
+    def finished(self, task: Task) -> None:
+        """All its input is processed and its outputs have ended (not: a source was stopped)."""
+
+    def checkpoint_declined(self, task: Task, checkpoint_id: int, reason: str) -> None:
+        """The task will not take part in this checkpoint."""
