@@ -50,6 +50,16 @@ class SinkOperator(StreamOperator):
         self.always_has_room = type(self._writer).has_room is SinkWriter.has_room
         await self._writer.start()
 
+    async def restore_finished(self, context: OperatorContext) -> None:
+        """Commits what was restored: nobody else will."""
+        self.setup(context)
+        self.initialize_state()
+        if self._committer is not None:
+            try:
+                await self._commit_complete()
+            finally:
+                await self._committer.close()
+
     def process_batch(self, batch: RecordBatch) -> Work:
         """Hands the batch to the writer."""
         self._open_writer().write(batch.values, batch.timestamps)

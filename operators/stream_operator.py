@@ -115,6 +115,13 @@ class StreamOperator(ABC):
     async def start(self) -> None:  # noqa: B027 - only connectors have to
         """Connects clients, after `open` and before the first record; bounded in time."""
 
+    async def restore_finished(self, context: OperatorContext) -> None:  # noqa: B027 - only sinks
+        """Does what was left to do when all subtasks of the operator had finished.
+
+        Called in place of everything else, in an attempt that begins from such a checkpoint. A
+        sink commits what that checkpoint holds: the process may have died before it could.
+        """
+
     @abstractmethod
     def process_batch(self, batch: RecordBatch) -> Work:
         """Computes one batch (never empty)."""

@@ -129,12 +129,12 @@ class KeyGroupWriter(RecordWriter):
             targets = self._route_all(keys, batch)
         for index in set(targets):
             mask = [target == index for target in targets]
-            part = list(compress(values, mask))
             channels[index].put(
                 RecordBatch(
-                    part,
+                    list(compress(values, mask)),
                     None if timestamps is None else list(compress(timestamps, mask)),
                     list(compress(keys, mask)),
+                    None if batch.origin is None else _part_origin(batch.origin, mask),
                 )
             )
 
@@ -161,3 +161,8 @@ class KeyGroupWriter(RecordWriter):
                 routes.clear()
             routes[key] = target
         return target
+
+
+def _part_origin(origin: Callable[[int], str], mask: list[bool]) -> Callable[[int], str]:
+    """Names the place of a record of the part that `mask` chose."""
+    return lambda index: origin([place for place, chosen in enumerate(mask) if chosen][index])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterable, Sequence
+from functools import partial
 
 from operators.elements import (
     MAX_WATERMARK,
@@ -29,11 +30,9 @@ from runtime.lifecycle import close_operators, finish_operators, notify_operator
 from runtime.mailbox import Mail, Mailbox
 from runtime.task_contracts import CheckpointCut, TaskListener
 from runtime.turn import OVERTIME_RECORDS_MAX, LoopTurn
+from runtime.unit_size import UnitSize
 from runtime.valve import WatermarkValve
 from runtime.wakeup import Wakeup
-
-FIRST_RECORDS = 32
-"""A task starts with small units of work, because it does not know how slow user code is."""
 
 RECORDS_MAX = 1024
 """Most records of one unit of work, by default."""
@@ -86,11 +85,8 @@ class Task:
         self._released = False
         self._stopping = False
         self._stack: list[Generator[None, None, None]] = []
-        self._records_max = (
-            records_max if gate is not None else min(records_max, POLLED_RECORDS_MAX)
-        )
-        self._records_limit = min(FIRST_RECORDS, self._records_max)
-        self._learns = self._records_max > 1
+        most = records_max if gate is not None else min(records_max, POLLED_RECORDS_MAX)
+        self._unit = UnitSize(most, turn.seconds)
         self._newest_cut = -1
         self._pending_trigger: CheckpointBarrier | None = None
         self._writers: list[RecordWriter] = [
@@ -128,15 +124,15 @@ class Task:
 
     def add_splits(self, splits: Sequence[object]) -> None:
         """New splits for the source of this task."""
-        source = self._source
-        assert source is not None
-        self.mailbox.put(Mail(lambda: source.add_splits(splits)))
+        self.mailbox.put(Mail(partial(self._running_source().add_splits, splits)))
 
     def no_more_splits(self) -> None:
         """The source of this task will get no more splits."""
-        source = self._source
-        assert source is not None
-        self.mailbox.put(Mail(source.no_more_splits))
+        self.mailbox.put(Mail(self._running_source().no_more_splits))
+
+    def _running_source(self) -> SourceOperator:
+        assert self._source is not None, f"{self.name} has no source"
+        return self._source
 
     def stop_source(self) -> None:
         """A source reads no more; the final checkpoint follows."""
@@ -148,8 +144,8 @@ class Task:
 
     async def open(self) -> None:
         """Opens the operators; those of a subtask restored as finished stay shut."""
+        await open_operators(self.nodes, finished=self.restored_finished)
         if not self.restored_finished:
-            await open_operators(self.nodes)
             fuse(self.nodes)
             operators = [node.operator for node in self.nodes]
             self._bounded = [each for each in operators if not each.always_has_room]
@@ -236,16 +232,9 @@ class Task:
                 self._stack.append(work)
                 break
 
-    def _learn(self, records: int, seconds: float) -> None:
-        """How long a unit of work took teaches how many records fit in a turn."""
-        if seconds > self._turn.seconds:
-            self._records_limit = max(1, min(records, self._records_limit) // 2)
-        elif records >= self._records_limit and seconds < self._turn.seconds / 4:
-            self._records_limit = min(self._records_max, self._records_limit * 2)
-
     def _next_input(self) -> bool:
         """Takes the next element; false if there is nothing to do."""
-        limit = self._records_limit
+        limit = self._unit.records
         if limit > OVERTIME_RECORDS_MAX and self._turn.over():
             limit = OVERTIME_RECORDS_MAX
         if self._source is not None:
@@ -258,13 +247,13 @@ class Task:
         if type(element) is RecordBatch:
             count = len(element.values)
             self.records_in += count
-            if count == 1 < limit or not self._learns:
+            if count == 1 < limit or self._unit.fixed:
                 # A single record cannot be cut further, and most batches of an idle stream are one.
                 self._start(self.head.push(element))
             else:
                 began = self._turn.monotonic()
                 self._start(self.head.push(element))
-                self._learn(count, self._turn.monotonic() - began)
+                self._unit.learn(count, self._turn.monotonic() - began)
         else:
             self._control(element)  # type: ignore[arg-type]  # every other kind is control
         return True
@@ -281,10 +270,10 @@ class Task:
         if polled is InputStatus.END_OF_INPUT:
             self._start(self._end())
             return True
-        if self._learns:
+        if not self._unit.fixed:
             began = self._turn.monotonic()
             self._start(self.head.push_polled(polled, source.origin))
-            self._learn(limit, self._turn.monotonic() - began)
+            self._unit.learn(limit, self._turn.monotonic() - began)
         else:
             self._start(self.head.push_polled(polled, source.origin))
         return True
