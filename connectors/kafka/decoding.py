@@ -149,6 +149,9 @@ def decode(
         try:
             # What was decoded before a failure stays in the list.
             values.extend(decoder.decoded(rest, where))
+            if len(values) - before < len(rest):
+                # To `extend` a StopIteration of the deserializer looks like the end.
+                raise RuntimeError("the deserializer raised StopIteration")
         except Exception as error:
             good = len(values) - before
             bad = rest[good]

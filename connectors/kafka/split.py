@@ -135,7 +135,8 @@ class PartitionSplit:
             elif records:
                 self.next_offset = records[-1].offset + 1
             if exhausted:
-                self.next_offset = segment.next_offset
+                end = segment.next_offset
+                self.next_offset = end if stop is None else min(end, stop)
                 self._segments.popleft()
                 self.buffered -= segment.size
             taken += records

@@ -12,6 +12,7 @@ from connectors.kafka.writer import KafkaWriter
 from operators.metrics import MetricGroup
 from operators.source import InputStatus, SourceReader, SplitBatch, SplitEnumerator
 from runtime.clock import SystemClock
+from statebackends.clock import Clock
 from statebackends.operator_state import OperatorStateBackend
 from statebackends.operator_state_format import RestoredOperatorState
 
@@ -22,11 +23,15 @@ class ReaderContext:
     """What a reader sees; `woken` is set by `available`, failures are kept."""
 
     def __init__(
-        self, subtask_index: int = 0, parallelism: int = 1, restored: bool = False
+        self,
+        subtask_index: int = 0,
+        parallelism: int = 1,
+        restored: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self.subtask_index = subtask_index
         self.parallelism = parallelism
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.metrics = MetricGroup(self.clock)
         self.operator_state = OperatorStateBackend()
         self.operator_name = "source"
@@ -53,9 +58,11 @@ class ReaderContext:
 class EnumeratorContext:
     """What an enumerator sees; assignments go to the readers it is given, or are kept."""
 
-    def __init__(self, parallelism: int = 1, restored: bool = False) -> None:
+    def __init__(
+        self, parallelism: int = 1, restored: bool = False, clock: Clock | None = None
+    ) -> None:
         self.parallelism = parallelism
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.restored = restored
         self.assigned: dict[int, list[object]] = {index: [] for index in range(parallelism)}
         self.readers: list[SourceReader[object]] = []
