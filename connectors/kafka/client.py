@@ -270,8 +270,10 @@ def leader_of(client: Any, partition: KafkaTopicPartition) -> int | None:
 def describe(error: BaseException) -> str:
     """A client's error in words; many of them have no message but a description."""
     name = type(error).__name__
-    text = str(error) or getattr(error, "description", "")
-    return text if text.startswith(name) or name in text else f"{name}: {text}"
+    text = str(error)
+    shown = text if name in text else f"{name}: {text}".rstrip(": ")
+    description = getattr(error, "description", "")
+    return f"{shown} ({description.rstrip('.')})" if description else shown
 
 
 async def close_bounded(closing: Any) -> None:

@@ -77,6 +77,7 @@ class PartitionFetcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._looking_for_leaders = False
+        self._failed = False
 
     def start(self) -> None:
         """Begins to fetch."""
@@ -105,11 +106,13 @@ class PartitionFetcher:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failed:
+            self._failed = True
             self._on_failure(error)
 
     async def _run(self) -> None:
-        while True:
+        while not self._failed:
             self._wake.clear()
             for broker, splits in self._due().items():
                 self._busy.add(broker)
