@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from runtime.chain import ChainNode
 
 
-async def open_operators(nodes: Sequence[ChainNode]) -> None:
-    """Sets up, restores and opens, the last of the chain first: receivers before senders."""
+async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) -> None:
+    """Sets up, restores and opens, the last of the chain first: receivers before senders.
+
+    Operators that had `finished` before the checkpoint they are restored from only do what was
+    left to do outside; they stay shut.
+    """
     for node in reversed(nodes):
         operator = node.operator
         try:
+            if finished:
+                await operator.restore_finished(node.context)
+                continue
             operator.setup(node.context)
             operator.initialize_state()
             operator.open()
@@ -36,7 +43,7 @@ async def close_operators(nodes: Sequence[ChainNode]) -> list[Exception]:
         try:
             node.operator.close()
             await node.operator.close_async()
-        except Exception as error:  # noqa: BLE001 - the others must be closed all the same
+        except Exception as error:
             errors.append(node.failure(error, doing="closing"))
     return errors
 
