@@ -4,4 +4,9 @@ Options of its runners are registered by these too: pytest reads only this file 
 without a path.
 """
 
-pytest_plugins = ["pytester", "tests.kafka_fixtures", "tests.kafka_guard"]
+pytest_plugins = [
+    "pytester",
+    "tests.conformance.options",
+    "tests.kafka_fixtures",
+    "tests.kafka_guard",
+]
