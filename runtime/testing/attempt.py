@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from operators.elements import StreamElement
 from operators.metrics import Counter
+from operators.source_operator import SourceOperator
 from operators.timers import InternalTimerService
 from runtime.chain import ChainNode, Unfinished
 from runtime.checkpoint_messages import AttemptId
@@ -22,6 +23,7 @@ from runtime.testing.pipeline import INPUT_UID
 from runtime.testing.snapshot import OperatorSnapshot, SnapshotTaker, opened
 from runtime.turn import LoopTurn
 from statebackends.backend import KeyedStateBackendFactory
+from statebackends.clock import Clock
 
 Place = tuple[str, int, str]
 """Where a timer service is: uid of the operator, subtask, name of the service."""
@@ -31,7 +33,7 @@ Place = tuple[str, int, str]
 class HarnessSettings:
     """What is the same for all attempts."""
 
-    clock: SimulatedClock
+    clock: Clock
     backend: KeyedStateBackendFactory
     auto_watermark_interval_ms: int
     channel_capacity: int
@@ -67,11 +69,15 @@ class HarnessAttempt:
             task._unit.records = settings.batch_records
             for node in task.nodes:
                 recorder.watch_sides(node)
-        for task in reversed(tasks):
-            self._loop.run(task.open())
-        for task in tasks:
-            self._loop.spawn(task.run())
-        self.run()
+        try:
+            for task in reversed(tasks):
+                self._loop.run(task.open())
+            for task in tasks:
+                self._loop.spawn(task.run())
+            self.run()
+        except BaseException:
+            self.close()
+            raise
 
     def _deployment_settings(self, attempt: AttemptId) -> DeploymentSettings:
         settings = self._settings
@@ -118,11 +124,11 @@ class HarnessAttempt:
 
     def advance_clock(self, now_ms: int) -> None:
         """Moves the clock in one jump."""
-        self._settings.clock.advance_to(now_ms)
+        self._simulated_clock().advance_to(now_ms)
 
     def pass_time(self, end_ms: int) -> None:
         """Moves the clock from one due call to the next, working in between."""
-        clock = self._settings.clock
+        clock = self._simulated_clock()
         while (due_ms := clock.next_call_ms()) is not None and due_ms <= end_ms:
             clock.advance_to(max(due_ms, clock.now_ms()))
             self.run()
@@ -131,6 +137,12 @@ class HarnessAttempt:
     def end(self) -> None:
         """Ends the input."""
         self._input().end()
+
+    def add_splits(self, splits: Sequence[object], subtask: int) -> None:
+        """Assigns splits to one subtask of the sources under test."""
+        for source_id, task in self._tasks.items():
+            if source_id.index == subtask and self._is_source(task):
+                task.add_splits(splits)
 
     def tell_end(self) -> None:
         """Calls `end_input` of the operators, and nothing else."""
@@ -142,10 +154,10 @@ class HarnessAttempt:
 
     def close(self) -> list[Exception]:
         """Closes all tasks; returns what went wrong."""
+        self._loop.stop()
         errors: list[Exception] = []
         for task in self._tasks.values():
             errors += self._loop.run(task.close())
-        self._loop.stop()
         for backend in self._deployment.backends:
             backend.close()
         return errors
@@ -187,12 +199,23 @@ class HarnessAttempt:
 
     # -- inside ---------------------------------------------------------------------------------
 
+    def _simulated_clock(self) -> SimulatedClock:
+        clock = self._settings.clock
+        if not isinstance(clock, SimulatedClock):
+            raise TypeError("the test has a clock of its own: move that one, then call settle()")
+        return clock
+
     def _input(self) -> HarnessInput:
         for task in self._tasks.values():
             operator = task.head.operator
             if isinstance(operator, HarnessInput):
                 return operator
         raise AssertionError("a plan without its input")
+
+    @staticmethod
+    def _is_source(task: Task) -> bool:
+        operator = task.head.operator
+        return isinstance(operator, SourceOperator) and not isinstance(operator, HarnessInput)
 
     def _on_first_tasks(self, act: Callable[[ChainNode], Unfinished]) -> None:
         """Has each task that reads the input do something, in the order of the subtasks."""

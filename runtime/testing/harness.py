@@ -6,16 +6,19 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Self
 
 from operators.elements import ACTIVE, IDLE, RecordBatch, StreamElement, Watermark
+from operators.source import Source
 from operators.stream_operator import OperatorFactory
 from operators.time import TimeLike, to_ms
+from operators.watermarks import WatermarkStrategy
 from runtime.clock import SimulatedClock
 from runtime.errors import OperatorFailure
 from runtime.plan import ExecutionPlan
 from runtime.testing.attempt import HarnessAttempt, HarnessSettings
 from runtime.testing.outputs import Emitted, EmittedRecord, OutputRecorder
-from runtime.testing.pipeline import Build, build_function, build_operator, plan_of
+from runtime.testing.pipeline import Build, build_function, build_operator, build_source, plan_of
 from runtime.testing.snapshot import OperatorSnapshot
 from statebackends.backend import KeyedStateBackendFactory
+from statebackends.clock import Clock
 from statebackends.heap import HashMapStateBackend
 
 
@@ -40,6 +43,7 @@ class OperatorHarness:
         parallelism: int = 1,
         max_parallelism: int = 128,
         processing_time: int = 0,
+        clock: Clock | None = None,
         batch_records: int = 1_024,
         auto_watermark_interval: TimeLike = 200,
         channel_capacity: int = 4_096,
@@ -55,6 +59,7 @@ class OperatorHarness:
             parallelism: subtasks of operators that do not say themselves.
             max_parallelism: key groups.
             processing_time: where the clock stands, in ms since the epoch.
+            clock: a clock of your own in place of a simulated one; see `settle`.
             batch_records: most records in a batch; 1 processes record by record.
             auto_watermark_interval: how often watermark generators are asked.
             channel_capacity: bound of the channels between tasks, in records.
@@ -75,7 +80,7 @@ class OperatorHarness:
         self._max_parallelism = max_parallelism
         self._chaining = chaining
         self._restores = restore_between_steps
-        self.clock = SimulatedClock(processing_time)
+        self.clock: Clock = SimulatedClock(processing_time) if clock is None else clock
         """The clock of the operators; moved by `set_processing_time` and `pass_time`."""
         self._settings = HarnessSettings(
             clock=self.clock,
@@ -127,6 +132,22 @@ class OperatorHarness:
         """An operator of your own; it has keyed state if there is a `key_selector`."""
         return cls(build_operator(factory, key_selector, name), **options)
 
+    @classmethod
+    def of_source(
+        cls,
+        source: Source[Any],
+        watermark_strategy: WatermarkStrategy[Any] | None = None,
+        build: Build | None = None,
+        **options: Any,
+    ) -> Self:
+        """A source, with the operators that `build` adds behind it, in place of given records.
+
+        The source reads whenever it has something, which it says by `SourceReaderContext.available`
+        before a `settle`. Splits come by `add_splits`: its enumerator is not run.
+        """
+        strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
+        return cls(build_source(source, strategy, build), **options)
+
     # -- steps ----------------------------------------------------------------------------------
 
     def process(self, value: object, timestamp: int | None = None) -> list[Emitted]:
@@ -149,13 +170,15 @@ class OperatorHarness:
 
     def idle(self) -> list[Emitted]:
         """The input goes idle."""
+        emitted = self._step(lambda attempt: attempt.control(IDLE))
         self._idle = True
-        return self._step(lambda attempt: attempt.control(IDLE))
+        return emitted
 
     def active(self) -> list[Emitted]:
         """The input becomes active again."""
+        emitted = self._step(lambda attempt: attempt.control(ACTIVE))
         self._idle = False
-        return self._step(lambda attempt: attempt.control(ACTIVE))
+        return emitted
 
     def set_processing_time(self, now_ms: int) -> list[Emitted]:
         """Moves the clock in one jump: what becomes due runs when it is there already.
@@ -168,6 +191,17 @@ class OperatorHarness:
         """Lets time pass: each thing that becomes due runs at its own time."""
         end_ms = self.clock.now_ms() + to_ms(duration, "duration")
         return self._step(lambda attempt: attempt.pass_time(end_ms))
+
+    def settle(self) -> list[Emitted]:
+        """Lets the operators do what became possible by no step of the harness.
+
+        After a clock of the test's own was moved, or a source got something to read.
+        """
+        return self._step(HarnessAttempt.run)
+
+    def add_splits(self, splits: Sequence[object], subtask: int = 0) -> list[Emitted]:
+        """Assigns splits to a subtask of the source under test."""
+        return self._step(lambda attempt: attempt.add_splits(splits, subtask))
 
     def end_input(self) -> list[Emitted]:
         """The input ends by itself: the final watermark, then the operators' last words."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from operators.data_stream_sink import DataStreamSink
-from operators.datastream import DataStream, Outlet
+from operators.datastream import DataStream, Outlet, source_stream
 from operators.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -18,7 +18,9 @@ from operators.functions import (
 from operators.graph import ChainingStrategy, StreamGraph
 from operators.process_functions import KeyedProcessFunction, ProcessFunction
 from operators.result_buffer import ResultBuffer
+from operators.source import Source
 from operators.stream_operator import OperatorFactory
+from operators.watermarks import WatermarkStrategy
 from runtime.plan import ExecutionPlan, build_plan
 from runtime.testing.input import HarnessInput
 from runtime.testing.outputs import OutputRecorder, RecordingOperator
@@ -98,6 +100,18 @@ def build_operator(
         return upstream._add(name, factory, keyed=keyed)
 
     return build
+
+
+def build_source(
+    source: Source[Any], strategy: WatermarkStrategy[Any], build: Build | None
+) -> Build:
+    """A source and what is built behind it; nothing reads the input of the harness."""
+
+    def build_all(stream: DataStream[Any]) -> DataStream[Any] | DataStreamSink:
+        records = source_stream(stream._graph, source, strategy, "Source")
+        return records if build is None else build(records)
+
+    return build_all
 
 
 def build_function(function: object, key_selector: Callable[[Any], Hashable] | None) -> Build:
