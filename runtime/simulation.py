@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from operators.graph import StreamGraph
-from runtime.clock import NANOS_PER_MS, SystemClock
+from runtime.clock import NANOS_PER_MS, NANOS_PER_SECOND, SystemClock
 from runtime.config import FlowSettings, JobConfig
 from runtime.environment import StreamExecutionEnvironment
 from runtime.job import JobRun
@@ -38,7 +38,7 @@ from statebackends.storage import InMemoryCheckpointStorage
 START_MS = 1_700_000_000_000
 """Processing time at the start of each run."""
 
-LOOK_NANOS_MAX = 300_000
+LOOK_NANOS_MAX = 500_000
 """Up to so long has a task worked each time that it looks whether its turn is over."""
 
 DOWN_MS_MAX = 1_000
@@ -61,6 +61,8 @@ class SimulatedOutcome:
     processes: int
     restarts: int
     """New attempts within a process, after a failure."""
+    restores: int
+    """Attempts that began from a checkpoint."""
     last_checkpoint: int
     """The id of the newest complete checkpoint; 0 if there is none."""
     virtual_ms: int
@@ -72,6 +74,7 @@ class Simulation:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.process: SimulatedProcess | None = None
+        self.clock: SystemClock | None = None
         self.trace: list[str] = []
 
     def pass_point(self, point: str) -> None:
@@ -81,6 +84,11 @@ class Simulation:
         """
         assert self.process is not None
         self.process.pass_point(point)
+
+    async def pause(self, longest_ms: int) -> None:
+        """Waits for a while of virtual time, as something outside would."""
+        assert self.clock is not None
+        await self.clock.sleep(self.random.random() * longest_ms / 1_000)
 
     def record(self, text: str) -> None:
         """Adds to what the digest is made of."""
@@ -130,6 +138,8 @@ class SimulatedJob:
         self._steps = 0
         self._processes = 0
         self._restarts = 0
+        self._restores = 0
+        self._process_storage: SimulatedStorage | None = None
 
     def run(self) -> SimulatedOutcome:
         """Runs the job until it has finished by itself.
@@ -153,6 +163,7 @@ class SimulatedJob:
             steps=self._steps,
             processes=self._processes,
             restarts=self._restarts,
+            restores=self._restores,
             last_checkpoint=max(complete, default=0),
             virtual_ms=self._nanos // NANOS_PER_MS,
         )
@@ -177,7 +188,9 @@ class SimulatedJob:
             self._steps += loop.steps
             if self._run is not None:
                 self._restarts += self._run.statistics().restarts
-            self._run = None
+            if self._process_storage is not None:
+                self._restores += self._process_storage.verified
+            self._run = self._process_storage = None
             loop.abandon()
             loop.close()
         return finished
@@ -198,8 +211,8 @@ class SimulatedJob:
         recovery = config.recovery
         if self._processes > 1:
             recovery = RecoverySettings(path=LATEST)
-        clock = _clock(loop)
-        storage = SimulatedStorage(
+        clock = self.simulation.clock = _clock(loop)
+        storage = self._process_storage = SimulatedStorage(
             self.storage, process, clock, Random(random.random()), delay_ms=self._faults.storage_ms
         )
         self._run = JobRun(
@@ -250,6 +263,6 @@ def _simulated_turn(loop: SimulatedLoop, random: Random) -> LoopTurn:
 
     def monotonic() -> float:
         loop.pass_time(int(random.random() * LOOK_NANOS_MAX))
-        return loop.time()
+        return loop.nanos() / NANOS_PER_SECOND
 
     return LoopTurn(loop, monotonic)

@@ -54,7 +54,9 @@ class Faults:
     """How much goes wrong at random, and what goes wrong for certain.
 
     * `crashes`, `failures`, `stops`: at most so many of each kind at random points.
-    * `chance`: of a fault each time that a point is passed, as long as some are left.
+    * `chance`: of a fault each time that a point is passed, as long as some are left: a run
+      draws one between a hundredth of this and all of it, so that some runs break early and
+      others late.
     * `storage_ms`: the longest time that a call of the checkpoint storage takes.
     * `chosen`: faults at chosen points, besides.
     """
@@ -79,11 +81,13 @@ class FaultSource:
     random: Random
     record: Callable[[str], None]
     passed: Counter[str] = field(default_factory=Counter)
+    _chance: float = 0.0
     _left: dict[FaultKind, int] = field(default_factory=dict)
     _chosen: Mapping[tuple[str, int], FaultKind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         faults = self.faults
+        self._chance = faults.chance * 10 ** (-2 * self.random.random())
         self._left = {
             FaultKind.CRASH: faults.crashes,
             FaultKind.FAILURE: faults.failures,
@@ -105,7 +109,7 @@ class FaultSource:
         possible = [kind for kind in kinds if self._left[kind]]
         if not possible:
             return None
-        chance = self.faults.chance * (STEP_CHANCE_SHARE if point == STEP else 1)
+        chance = self._chance * (STEP_CHANCE_SHARE if point == STEP else 1)
         if self.random.random() >= chance:
             return None
         kind = possible[int(self.random.random() * len(possible))]

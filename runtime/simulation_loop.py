@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import traceback
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 NANOS_PER_SECOND = 1_000_000_000
 
-STEP_NANOS_MAX = 100_000
+STEP_NANOS_MAX = 200_000
 """A step takes up to this long in virtual time: else a job at full speed would take none."""
 
 STEPS_MAX = 2_000_000
@@ -117,6 +118,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         """Makes a call ready; it is not promised to come before later ones."""
+        self._check_alive()
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -139,6 +141,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Makes a call ready at a virtual time."""
+        self._check_alive()
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         self._numbers += 1
         due = round(when * NANOS_PER_SECOND)
@@ -160,6 +163,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """A future that hashes by its number."""
+        self._check_alive()
         self._numbers += 1
         return _SimulatedFuture(loop=self, number=self._numbers)
 
@@ -174,7 +178,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """A task that hashes by its number, and is named by it unless it has a name."""
         if self._dead:
             coroutine.close()
-            raise SimulatedDeath
+        self._check_alive()
         self._numbers += 1
         number = self._numbers
         named = f"task {number}" if name is None else str(name)
@@ -221,8 +225,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         handle = ready.pop(index)
         if not handle.cancelled():
             handle._run()
-        if self._dead:
-            raise SimulatedDeath
+        self._check_alive()
 
     def _move_due(self) -> None:
         scheduled = self._scheduled
@@ -244,6 +247,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             places.append(f"{task.get_name()}{place}")
         return "; ".join(places)
 
+    def _check_alive(self) -> None:
+        if self._dead:
+            raise SimulatedDeath
+
     def die(self) -> None:
         """Ends the loop after the present step; what the step still does is without effect."""
         self._dead = True
@@ -251,8 +258,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def abandon(self) -> None:
         """Forgets everything that was under way, as the end of a process does.
 
-        Python runs the `finally` blocks of coroutines that are dropped. So that none of them
-        gets anywhere, each await in them ends the coroutine again and no new task begins.
+        Python runs the `finally` blocks of coroutines that are dropped. None of them gets
+        anywhere: what they await from this loop raises `SimulatedDeath`.
         """
         self._dead = True
         self._ready.clear()
@@ -260,11 +267,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         with warnings.catch_warnings():
             # Coroutines that a finally block makes and cannot await.
             warnings.simplefilter("ignore", RuntimeWarning)
-            for task in self.unfinished:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # nobody's error
-                self._close(task)
+            for task in self._tasks.values():
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]  # no error
+                    self._close(task)
+                elif not task.cancelled():
+                    _forget(task.exception())
             self._tasks.clear()
-        self.errors.clear()
 
     def _close(self, task: asyncio.Task[Any]) -> None:
         coroutine = task.get_coro()
@@ -313,3 +322,10 @@ def new_simulated_loop(
     return SimulatedLoop(  # type: ignore[abstract]  # at run time what is missing raises
         random, start_nanos=start_nanos, before_step=before_step
     )
+
+
+def _forget(error: BaseException | None) -> None:
+    """Lets go of what the frames behind an error hold, instead of at some later collection."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__

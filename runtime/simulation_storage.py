@@ -35,6 +35,8 @@ class SimulatedStorage(CheckpointStorage):
         self._clock = clock
         self._random = random
         self._delay_ms = delay_ms
+        self.verified = 0
+        """How many checkpoints were looked through, each to be restored."""
 
     async def write(self, checkpoint_id: int, name: str, data: bytes) -> StateFile:
         """Keeps a state file, or fails."""
@@ -80,6 +82,7 @@ class SimulatedStorage(CheckpointStorage):
     async def verify(self, checkpoint_id: int, files: Iterable[StateFile]) -> None:
         """Returns if all the files are there as recorded."""
         await self._wait()
+        self.verified += 1
         await self._inner.verify(checkpoint_id, files)
 
     async def discard(self, checkpoint_id: int) -> None:
