@@ -107,7 +107,11 @@ class PartitionFetcher:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None and not self._failed:
+        if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._failed:
             self._failed = True
             self._on_failure(error)
 
@@ -163,6 +167,8 @@ class PartitionFetcher:
                     self._accept(split, answer, alone=len(splits) == 1)
             if failed:
                 await self._clock.sleep(_BACKOFF_SECONDS)
+        except Exception as error:
+            self._fail(error)
         finally:
             self._busy.discard(broker)
             self._wake.set()

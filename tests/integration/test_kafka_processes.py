@@ -1,0 +1,206 @@
+"""Jobs on a real Kafka as processes: what survives a kill, and what ends them with an error."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka.admin import NewPartitions
+
+from tests.connectors.kafka.produced import admin, produce
+from tests.job_process import JobFolder, outcome
+from tests.kafka_fixtures import TopicCreator
+
+COUNTS = """
+import sys
+from connectors.kafka import KafkaSource
+from runtime import StreamExecutionEnvironment, WatermarkStrategy
+
+kafka, topic = sys.argv[1:]
+source = KafkaSource(
+    bootstrap_servers=kafka, topics=topic, value_deserializer=bytes.decode,
+    properties={"partition.discovery.interval.ms": 500},
+)
+env = StreamExecutionEnvironment.get_execution_environment()
+env.enable_checkpointing(200)
+(
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
+    .map(lambda value: (value, 1)).uid("pairs")
+    .key_by(lambda pair: pair[0])
+    .reduce(lambda one, other: (one[0], one[1] + other[1])).uid("sums")
+    .map(lambda pair: f"{pair[0]}={pair[1]}").uid("lines")
+    .print().uid("out")
+)
+env.execute("counts")
+"""
+
+COPY = """
+import sys
+from connectors.kafka import KafkaSink, KafkaSource
+from runtime import StreamExecutionEnvironment, WatermarkStrategy
+
+kafka, source, target = sys.argv[1:]
+env = StreamExecutionEnvironment.get_execution_environment()
+(
+    env.from_source(
+        KafkaSource(bootstrap_servers=kafka, topics=source, value_deserializer=bytes,
+                    default_api_timeout_ms=2000),
+        WatermarkStrategy.no_watermarks(), "in",
+    )
+    .sink_to(KafkaSink(bootstrap_servers=kafka, topic=target, value_serializer=bytes,
+                       max_block_ms=2000))
+)
+env.from_collection(["ready"]).print()
+env.execute("copy")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> JobFolder:
+    return JobFolder(tmp_path)
+
+
+class Running:
+    """A job as a process, read line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.seen: list[str] = []
+
+    def read_until(self, wanted: set[str]) -> None:
+        """Reads its output until all wanted lines were there."""
+        assert self.process.stdout is not None
+        missing = set(wanted)
+        for line in self.process.stdout:
+            # With several subtasks each line begins with the number of its own.
+            self.seen.append(line.strip().split("> ")[-1])
+            missing.discard(self.seen[-1])
+            if not missing:
+                return
+        _, errors = self.process.communicate()
+        raise AssertionError(f"the job ended before it said {missing}: {self.seen} {errors}")
+
+    def wait_for_new_checkpoint(self, folder: Path) -> None:
+        """Reads its log until a checkpoint is complete that began after this call."""
+        begun = max((int(each.name[4:]) for each in folder.glob("chk-*")), default=0)
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            complete = re.search(r"checkpoint (\d+) is complete", line)
+            # One that is about to begin has no folder yet.
+            if complete is not None and int(complete[1]) > begun + 1:
+                return
+        raise AssertionError("the job ended before its checkpoints were complete")
+
+
+@pytest.fixture
+def started(folder: JobFolder) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that are killed after the test."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_new_partitions_are_read_wholly_and_survive_a_kill(
+    kafka: str,
+    create_topic: TopicCreator,
+    folder: JobFolder,
+    started: list[subprocess.Popen[str]],
+) -> None:
+    """Found without a restart or an option; after a kill -9 no record counts twice or not at all.
+
+    Records come to the new partitions before they are discovered.
+    """
+    topic = create_topic(partitions=2)
+    folder.write(COUNTS)
+
+    async def grow() -> None:
+        async with admin(kafka) as client:
+            await client.create_partitions({topic: NewPartitions(total_count=5)})
+        for partition in range(2, 5):
+            await produce(kafka, topic, [b"new"] * 10, partition)
+
+    def start(*options: str) -> Running:
+        process = folder.start(*options, "--", kafka, topic)
+        started.append(process)
+        return Running(process)
+
+    asyncio.run(produce(kafka, topic, [b"old"] * 10, 0))
+    job = start("--parallelism", "2")
+    job.read_until({"old=10"})
+    asyncio.run(grow())
+    job.read_until({"new=30"})
+    job.wait_for_new_checkpoint(folder.path / "checkpoints" / "counts")
+    job.process.kill()
+    outcome(job.process)
+    asyncio.run(produce(kafka, topic, [b"new"] * 5, 4))
+    asyncio.run(produce(kafka, topic, [b"old"] * 5, 1))
+    again = start("--parallelism", "3", "--from", "latest")
+    again.read_until({"new=35", "old=15"})
+    assert sorted(again.seen) == sorted(
+        [f"new={n}" for n in range(31, 36)] + [f"old={n}" for n in range(11, 16)]
+    )
+
+
+@pytest.mark.parametrize("deleted", ["source", "target"])
+def test_a_topic_deleted_under_a_job_fails_it(
+    kafka: str,
+    create_topic: TopicCreator,
+    folder: JobFolder,
+    started: list[subprocess.Popen[str]],
+    deleted: str,
+) -> None:
+    """Within a minute, by an error that names the topic; the process leaves and says so."""
+    topics = {"source": create_topic("source"), "target": create_topic("target")}
+    name = topics[deleted]
+    folder.write(COPY)
+    process = folder.start("--", kafka, topics["source"], topics["target"])
+    started.append(process)
+    job = Running(process)
+    job.read_until({"ready"})
+
+    async def delete() -> None:
+        async with admin(kafka) as client:
+            await client.delete_topics([name])
+        if deleted == "target":
+            await produce(kafka, topics["source"], [b"x"])
+
+    asyncio.run(delete())
+    before = time.monotonic()
+    ended = outcome(process)
+    assert ended.code == 1
+    assert name in ended.err
+    assert time.monotonic() - before < 30
+
+    async def listed() -> bool:
+        async with admin(kafka) as client:
+            return name in await client.list_topics()
+
+    assert not asyncio.run(listed())
+
+
+def test_a_missing_topic_fails_the_job(
+    kafka: str, create_topic: TopicCreator, folder: JobFolder
+) -> None:
+    """As source or as target, by name."""
+    folder.write(COPY)
+    topic = create_topic()
+    for source, target in (("no-such-topic", topic), (topic, "no-such-topic")):
+        ended = folder.run("--", kafka, source, target)
+        assert ended.code == 1
+        assert f"no-such-topic not found at {kafka}" in ended.err
+
+
+def test_an_unreachable_broker_fails_the_job(folder: JobFolder) -> None:
+    """Within the configured time, naming address and setting."""
+    folder.write(COPY)
+    ended = folder.run("--", "localhost:1", "a", "b")
+    assert ended.code == 1
+    assert "localhost:1 within 2000 ms" in ended.err
+    assert "default.api.timeout.ms" in ended.err or "max.block.ms" in ended.err
