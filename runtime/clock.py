@@ -76,6 +76,14 @@ class _SystemCall:
 turn_seconds = time.perf_counter
 """Seconds for the budget of a loop turn: read several times a batch, so without a Python call."""
 
+THREADS_SECONDS = 50e-6
+"""How long a loop sleeps so that a waiting thread surely gets the interpreter."""
+
+
+def give_way_to_threads() -> None:
+    """Sleeps for real, for a moment; see `thread_work.py`."""
+    time.sleep(THREADS_SECONDS)
+
 
 class SystemClock:
     """The wall clock at the start of an attempt plus the monotonic time elapsed since.

@@ -22,6 +22,7 @@ from runtime.launch import current_launch
 from runtime.live import live_line
 from runtime.process_settings import job_process_settings
 from runtime.stop_signals import exit_code, stop_signals
+from runtime.thread_work import counted_executor
 
 LEFTOVER_SECONDS = 2.0
 """How long what a job has left in its loop may take to end."""
@@ -143,6 +144,7 @@ def _run_loop(job: JobHandle) -> JobExecutionResult:
 
 
 async def _run_shown(job: JobHandle) -> JobExecutionResult:
+    asyncio.get_running_loop().set_default_executor(counted_executor())
     clock = SystemClock()
     wanted = current_launch().live_line
     try:

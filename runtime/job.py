@@ -22,6 +22,7 @@ from runtime.restart import RestartStrategy, restart_strategy
 from runtime.start_point import StartPoint, choose_start, restart_point
 from runtime.statistics import count_records, lowest_sink_watermark
 from runtime.subtask_checkpoints import ChildSlots
+from runtime.thread_work import THREAD_WORK
 from runtime.turn import LoopTurn
 from runtime.watchdog import BlockedLoopWatchdog
 from statebackends.backend import KeyedStateBackendFactory
@@ -295,7 +296,9 @@ class JobRun:
 
     def _default_turn(self, clock: Clock) -> LoopTurn:
         seconds = self._config.flow.turn_budget_ms / 1000
-        return LoopTurn(asyncio.get_running_loop(), turn_seconds, seconds=seconds)
+        return LoopTurn(
+            asyncio.get_running_loop(), turn_seconds, seconds=seconds, on_turn=THREAD_WORK.pause
+        )
 
     def _stop_wanted_now(self) -> bool:
         return self._stopping
