@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol
 
 from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark
 from operators.stream_operator import OperatorContext, StreamOperator, Work
-from runtime.errors import OperatorFailure
+from runtime.errors import USER_FAILURES, OperatorFailure
 from runtime.exchange import RecordWriter
 
 RECORD_TEXT_MAX = 200
@@ -112,7 +112,7 @@ class ChainNode:
                 return self.push_on(work)
         except OperatorFailure:
             raise
-        except Exception as error:
+        except USER_FAILURES as error:
             raise self.failure(error, element) from error
         finally:
             self.busy = False
@@ -143,7 +143,7 @@ class ChainNode:
             yield from self.send(work)
         except OperatorFailure:
             raise
-        except Exception as error:
+        except USER_FAILURES as error:
             raise self.failure(error, element) from error
         finally:
             self.busy = False
@@ -154,7 +154,7 @@ class ChainNode:
             yield from self.send(self.operator.end_input())
         except OperatorFailure:
             raise
-        except Exception as error:
+        except USER_FAILURES as error:
             raise self.failure(error, doing="at the end of its input") from error
         for route in self.routes:
             for child in route.children:
@@ -166,7 +166,7 @@ class ChainNode:
             yield from self.send(action())
         except OperatorFailure:
             raise
-        except Exception as error:
+        except USER_FAILURES as error:
             raise self.failure(error, doing=doing) from error
 
     def push_polled(self, work: Work, origin: Callable[[int], str] | None) -> Unfinished:
@@ -182,9 +182,9 @@ class ChainNode:
             yield from self.send(work)
         except OperatorFailure:
             raise
-        except Exception as error:
+        except USER_FAILURES as error:
             index = self.operator.position()
-            place = origin(index) if origin is not None and index is not None else ""
+            place = "" if origin is None or index is None else _place(origin, index)
             raise self._failure(error, doing="reading its source", origin=place) from error
 
     def send(self, work: Work) -> Generator[None, None, None]:
@@ -255,7 +255,7 @@ class ChainNode:
             if batch.keys is not None:
                 key = _text(batch.keys[index])
             if batch.origin is not None:
-                origin = batch.origin(index)
+                origin = _place(batch.origin, index)
         return self._failure(error, doing=doing, key=key, record=record, origin=origin)
 
     def _failure(
@@ -282,6 +282,14 @@ class ChainNode:
         )
         failure.__cause__ = error
         return failure
+
+
+def _place(origin: Callable[[int], str], index: int) -> str:
+    """Where a record came from; an origin that raises must not hide the failure."""
+    try:
+        return origin(index)
+    except Exception as error:
+        return f"<a place whose description raised {type(error).__name__}>"
 
 
 def _text(value: object) -> str:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+ERROR_TEXT_MAX = 500
+"""Longest text of an exception in a sentence; the traceback below has the whole of it."""
+
+USER_FAILURES = (Exception, SystemExit)
+"""What a failing user function raises; one that calls `sys.exit` fails the job like any other."""
+
 
 class ConfigurationError(ValueError):
     """A setting, an argument or a job graph that cannot work; names setting, value and remedy."""
@@ -50,4 +56,15 @@ class OperatorFailure(Exception):
     def describe(self) -> str:
         """The coordinates and the cause in one sentence."""
         cause = self.__cause__
-        return f"{self}: {type(cause).__name__}({cause})" if cause is not None else str(self)
+        if cause is None:
+            return str(self)
+        return f"{self}: {type(cause).__name__}({error_text(cause)})"
+
+
+def error_text(error: BaseException) -> str:
+    """The message of `error`, shortened; one whose `str` raises must not hide the failure."""
+    try:
+        text = str(error)
+    except Exception as second:
+        return f"its message cannot be shown: str() raised {type(second).__name__}"
+    return text if len(text) <= ERROR_TEXT_MAX else text[:ERROR_TEXT_MAX] + "..."

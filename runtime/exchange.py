@@ -19,6 +19,7 @@ from operators.elements import (
     WatermarkStatus,
 )
 from runtime.channel import Channel
+from runtime.errors import USER_FAILURES
 from statebackends.keygroups import key_group_of, subtask_of
 from statebackends.keys import encode_key
 
@@ -109,9 +110,13 @@ class KeyGroupWriter(RecordWriter):
         selected = iter(values)
         try:
             keys = list(map(self._key_selector, selected))
-        except Exception as error:
+        except USER_FAILURES as error:
             index = len(values) - length_hint(selected) - 1
             raise self._failure(error, batch, index) from error
+        if len(keys) != len(values):
+            # `map` takes a StopIteration of its function for the end of its input.
+            stopped = RuntimeError("the key selector raised StopIteration")
+            raise self._failure(stopped, batch, len(keys))
         timestamps = batch.timestamps
         channels = self.channels
         if len(channels) == 1:
@@ -125,7 +130,8 @@ class KeyGroupWriter(RecordWriter):
         routes = self._routes
         try:
             targets = [routes[key] for key in keys]
-        except (KeyError, TypeError):
+        except Exception:
+            # A new key, or one whose hash fails: that is told with its record.
             targets = self._route_all(keys, batch)
         for index in set(targets):
             mask = [target == index for target in targets]
@@ -143,7 +149,7 @@ class KeyGroupWriter(RecordWriter):
         try:
             for key in keys:
                 targets.append(self._route(key))  # noqa: PERF401 - their number says which key failed
-        except Exception as error:
+        except USER_FAILURES as error:
             raise self._failure(error, batch, len(targets)) from error
         return targets
 
