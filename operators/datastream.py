@@ -299,6 +299,7 @@ class DataStream(OperatorSettings, Generic[T]):
         *,
         keyed: bool = False,
     ) -> DataStream[Any]:
+        """Adds an operator behind this stream; `factory` makes one per subtask and attempt."""
         node = self._graph.add_node(name, factory)
         node.keyed = keyed
         node.output_type = output_type

@@ -59,7 +59,7 @@ class RuntimeContext:
         return self._context.subtask_index
 
     def get_attempt_number(self) -> int:
-        """How often the job was started before, from 0."""
+        """How often this run of the job was started again after a failure, from 0."""
         return self._context.attempt
 
     def get_task_name_with_subtasks(self) -> str:

@@ -66,6 +66,7 @@ class OperatorContext(Protocol):
     parallelism: int
     max_parallelism: int
     attempt: int
+    """How often this run of the job was started before, from 0."""
     restored_checkpoint_id: int | None
     clock: Clock
     metrics: MetricGroup

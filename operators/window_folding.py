@@ -144,7 +144,11 @@ class FoldingWindowOperator(WindowOperator[V]):
         raise AssertionError("timestamps that are neither sound nor unsound")
 
     def _plan(self, timestamps: list[int], low: int, high: int) -> _Plan:
-        """The windows that are not yet due, and which records lie in each, in order."""
+        """The windows that are not yet due, and which records lie in each, in order.
+
+        Records are sorted by pane first, a stretch of time in which all have the same windows: a
+        batch holds few panes and many records.
+        """
         grid, watermark = self._grid, self._timers.current_watermark
         if grid.pane(low) == grid.pane(high):
             return [(one, None) for one in grid.windows(low) if one.end - 1 > watermark]
@@ -182,6 +186,7 @@ class FoldingWindowOperator(WindowOperator[V]):
     def _fold_into(
         self, window: TimeWindow, batch: RecordBatch, selected: list[int] | None
     ) -> None:
+        """Adds records to one window; keys that are new in it get a timer for its end."""
         keys, values = keys_of(batch), batch.values
         if selected is not None:
             keys = [keys[index] for index in selected]
@@ -196,6 +201,7 @@ class FoldingWindowOperator(WindowOperator[V]):
             self._timers.event_queue.add_all(window.end - 1, new, window)
 
     def _admit(self, key: Hashable) -> Hashable:
+        """The representative of a key that is new in a window; refuses one without stable form."""
         self.key = key
         return self._backend.representative(key)
 
@@ -235,6 +241,7 @@ class FoldingWindowOperator(WindowOperator[V]):
         return super().process_watermark(watermark)
 
     def _advance(self, watermark: Watermark) -> Iterator[StreamElement]:
+        """Fires and removes what is due, a group of keys of one window at a time."""
         queue, outputs = self._timers.event_queue, self._outputs
         quiet = 0
         keys_a_pause = KEYS_A_PAUSE if self._function is None else CALLS_A_PAUSE

@@ -167,8 +167,8 @@ class CheckpointDriver:
     async def close(self) -> None:
         """Gives up what is pending; ends when nothing is written to the storage any more.
 
-        To be bounded by the caller. If it takes too long it is unknown whether a checkpoint
-        exists, so that no further attempt may begin in this process.
+        Not to be cut short: until it has ended it is unknown whether a checkpoint exists, so that
+        no further attempt may begin in this process.
         """
         self._perform(self.coordinator.halt(self._now()))
         if self._work is not None:

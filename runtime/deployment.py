@@ -182,7 +182,8 @@ class _Deployer:
             subtask_index=slot.index,
             parallelism=operator.parallelism,
             max_parallelism=operator.max_parallelism,
-            attempt=settings.attempt.attempt,
+            # An attempt's number begins at 1, PyFlink's get_attempt_number at 0.
+            attempt=settings.attempt.attempt - 1,
             restored_checkpoint_id=self._restored_checkpoint(operator.uid),
             clock=settings.clock,
             metrics=slot.metrics.add_group(operator.name),

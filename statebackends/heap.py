@@ -373,7 +373,10 @@ def _entries_about(tables: Tables) -> int:
 
 
 class HashMapStateBackend:
-    """Chooses the heap for keyed state (PyFlink: `HashMapStateBackend`)."""
+    """Makes keyed state on the heap (PyFlink: `HashMapStateBackend`), for an `OperatorHarness`.
+
+    A job has it by default (`state.backend.type`).
+    """
 
     def create_keyed_state_backend(
         self, key_group_range: KeyGroupRange, max_parallelism: int
