@@ -233,7 +233,7 @@ class WatermarkStrategy(Generic[T]):
         max_allowed_watermark_drift: TimeLike,
         update_interval: TimeLike = ALIGNMENT_INTERVAL_MS,
     ) -> WatermarkStrategy[T]:
-        """Keeps the alignment with the strategy; no source acts on it yet (see `WatermarkAlignment`)."""
+        """Notes that sources of one group should wait for each other; no source acts on it yet."""
         drift_ms = to_ms(max_allowed_watermark_drift, "max_allowed_watermark_drift")
         interval_ms = to_ms(update_interval, "update_interval")
         if drift_ms < 0 or interval_ms <= 0:
