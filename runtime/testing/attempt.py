@@ -197,6 +197,13 @@ class HarnessAttempt:
             raise KeyError(f"there is no counter {name!r}, only {sorted(known)}")
         return sum(found)
 
+    def readings(self, name: str) -> list[object]:
+        """What a metric shows in each operator and subtask that has it."""
+        groups = self._deployment.metrics.values()
+        return [
+            metric.read() for group in groups for scope, metric in group.walk() if scope[-1] == name
+        ]
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _simulated_clock(self) -> SimulatedClock:

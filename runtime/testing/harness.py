@@ -310,6 +310,10 @@ class OperatorHarness:
         """
         return self._attempt.metric(name)
 
+    def readings(self, name: str) -> list[object]:
+        """What a metric of any kind shows, for each operator and subtask that has it."""
+        return self._attempt.readings(name)
+
     # -- the end --------------------------------------------------------------------------------
 
     def close(self) -> None:
