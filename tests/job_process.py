@@ -34,8 +34,10 @@ class JobFolder:
         """The command line that runs the job with the arguments."""
         return [sys.executable, "-m", "runtime", str(self.job), *arguments]
 
-    def start(self, *arguments: str, plain: bool = False) -> subprocess.Popen[str]:
-        """Starts the job; its output is to be read."""
+    def start(
+        self, *arguments: str, plain: bool = False, own_group: bool = False
+    ) -> subprocess.Popen[str]:
+        """Starts the job, in a process group of its own if asked; its output is to be read."""
         command = [sys.executable, str(self.job)] if plain else self.command(*arguments)
         return subprocess.Popen(
             command,
@@ -44,11 +46,26 @@ class JobFolder:
             text=True,
             cwd=self.path,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            start_new_session=own_group,
         )
 
     def run(self, *arguments: str, plain: bool = False) -> Outcome:
         """Runs the job to its end."""
         return outcome(self.start(*arguments, plain=plain))
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> list[str]:
+    """Reads the log of a job up to a line with `text`; fails if the job ends before.
+
+    A job that hangs is ended by the timeout of the test.
+    """
+    assert process.stderr is not None
+    lines: list[str] = []
+    for line in process.stderr:
+        lines.append(line)
+        if text in line:
+            return lines
+    raise AssertionError(f"the job ended without {text!r}: {''.join(lines)}")
 
 
 def outcome(process: subprocess.Popen[str]) -> Outcome:

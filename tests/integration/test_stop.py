@@ -1,0 +1,167 @@
+"""Jobs stopped by signals: the exit codes, and nothing lost or doubled after a new start."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.counting_job import CountingJob
+from tests.job_process import JobFolder, Outcome, outcome, read_until
+
+GRACE_SECONDS = 10
+"""How long a stop may take here: far below the timeout after which a job leaves anyway."""
+
+SLOW_SNAPSHOT = """
+import os
+MAIN = os.getpid()
+
+
+class Marker:
+    '''The first snapshot child that meets this says so and never comes to an end.'''
+
+    def __reduce__(self):
+        if os.getpid() != MAIN:
+            try:
+                os.close(os.open("begun", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.write(2, b"a snapshot child has begun\\n")
+                os.open("fifo", os.O_RDONLY)
+        return (Marker, ())
+
+
+class Mark(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.mark = runtime_context.get_state(ValueStateDescriptor("mark"))
+
+    def process_element(self, value, ctx):
+        self.mark.update(Marker())
+        yield value
+
+
+if not os.path.exists("fifo"):
+    os.mkfifo("fifo")
+"""
+
+
+def ended_cleanly(process: subprocess.Popen[str], number: signal.Signals) -> Outcome:
+    """Sends a signal and waits for the end; asserts the exit code and a silent clean-up."""
+    process.send_signal(number)
+    ended = timely_outcome(process)
+    assert ended.code == 128 + number, ended.err
+    for complaint in ("never retrieved", "was destroyed", "never awaited", "Traceback"):
+        assert complaint not in ended.err
+    return ended
+
+
+def timely_outcome(process: subprocess.Popen[str]) -> Outcome:
+    """The end of a process that has been told to stop; it has to come within the grace."""
+    began = time.monotonic()
+    ended = outcome(process)
+    assert time.monotonic() - began < GRACE_SECONDS
+    return ended
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stop_under_load_loses_and_doubles_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """The final checkpoint has it all: not even the output has a line twice."""
+    job = CountingJob(tmp_path, count=400_000, rate=None)
+    process = job.folder.start()
+    read_until(process, "is complete")
+    stopped = ended_cleanly(process, number)
+    final = re.search(r"stops with checkpoint (\d+)", stopped.err)
+    assert final is not None, stopped.err
+    last = job.folder.run("--from", "latest", "-p", "2")
+    assert last.code == 0, last.err
+    assert f"starts from checkpoint {final[1]}" in last.err
+    await job.assert_exact(stopped.out + last.out)
+    assert len((stopped.out + last.out).splitlines()) == len(job.windows())
+
+
+def test_a_stop_of_an_idle_job_comes_at_once(tmp_path: Path) -> None:
+    """While its source waits for an hour."""
+    folder = JobFolder(tmp_path)
+    folder.write(
+        "from connectors.datagen import DataGeneratorSource\n"
+        "from runtime import StreamExecutionEnvironment, WatermarkStrategy\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.enable_checkpointing(50)\n"
+        "source = DataGeneratorSource(lambda n: n, rate_limiter=1 / 3600)\n"
+        "env.from_source(source, WatermarkStrategy.no_watermarks(), 'slow').print()\n"
+        "env.execute()\n"
+    )
+    process = folder.start()
+    read_until(process, "is complete")
+    assert "stops with checkpoint" in ended_cleanly(process, signal.SIGTERM).err
+
+
+async def test_a_burst_of_signals_is_one_clean_stop(tmp_path: Path) -> None:
+    """Terminals and process groups repeat a signal; that is no second wish."""
+    job = CountingJob(tmp_path, count=200_000, rate=None)
+    process = job.folder.start()
+    read_until(process, "is complete")
+    process.send_signal(signal.SIGTERM)
+    stopped = ended_cleanly(process, signal.SIGTERM)
+    last = job.folder.run("--from", "latest")
+    assert last.code == 0, last.err
+    await job.assert_exact(stopped.out + last.out)
+
+
+def test_a_second_signal_ends_a_job_that_user_code_blocks(tmp_path: Path) -> None:
+    """At once, with the code of a stop: the first one cannot get through."""
+    folder = JobFolder(tmp_path)
+    folder.write(
+        "import sys, threading\n"
+        "from runtime import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "def block(number):\n"
+        "    print('blocking', file=sys.stderr)\n"
+        "    threading.Event().wait()\n"
+        "env.from_sequence(0, 3).map(block).print()\n"
+        "env.execute()\n"
+    )
+    process = folder.start()
+    read_until(process, "blocking")
+    signals = 0
+    while process.poll() is None and signals < 50:
+        process.send_signal(signal.SIGTERM)
+        signals += 1
+        try:
+            process.wait(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            continue
+    ended = timely_outcome(process)
+    assert ended.code == 128 + signal.SIGTERM
+    assert 1 < signals < 50
+
+
+async def test_an_interrupt_of_the_whole_group_during_a_snapshot_stops_cleanly(
+    tmp_path: Path,
+) -> None:
+    """The snapshot child leaves the decision to the job, which takes its final checkpoint."""
+    job = CountingJob(tmp_path, count=60_000, keys=6_000, more=SLOW_SNAPSHOT)
+    code = job.folder.job.read_text()
+    job.folder.write(
+        code.replace(
+            "keyed.process(Count())",
+            'keyed.process(Mark()).uid("marks").key_by(lambda n: n % KEYS).process(Count())',
+        )
+    )
+    process = job.folder.start("--set", "riverrun.snapshot.fork-threshold=5000", own_group=True)
+    read_until(process, "a snapshot child has begun")
+    os.killpg(process.pid, signal.SIGINT)
+    stopped = timely_outcome(process)
+    assert stopped.code == 128 + signal.SIGINT, stopped.err
+    assert "stops with checkpoint" in stopped.err
+    last = job.folder.run("--from", "latest")
+    assert last.code == 0, last.err
+    await job.assert_exact(stopped.out + last.out)
