@@ -29,15 +29,18 @@ Windowed = WindowedStream[Any, Any, Any]
 LATE = OutputTag[Any]("late")
 
 
-def build_windows(operator: dict[str, Any]) -> Callable[[DataStream[Any]], DataStream[Any]]:
-    """The stream of a case's window operator."""
+def build_windows(
+    operator: dict[str, Any], *, folded: bool = True
+) -> Callable[[DataStream[Any]], DataStream[Any]]:
+    """The stream of a case's window operator; unless `folded` by its general way."""
 
     def build(stream: DataStream[Any]) -> DataStream[Any]:
-        windowed: Windowed = stream.key_by(lambda record: record[0]).window(
-            _assigner(operator["window"])
-        )
+        assigner = _assigner(operator["window"])
+        windowed: Windowed = stream.key_by(lambda record: record[0]).window(assigner)
         if "trigger" in operator:
             windowed = windowed.trigger(_trigger(operator["trigger"]))
+        elif not folded and assigner.is_event_time():
+            windowed = windowed.trigger(AtTheEnd())
         if "allowed_lateness_ms" in operator:
             windowed = windowed.allowed_lateness(operator["allowed_lateness_ms"])
         if operator.get("late_side_output"):
@@ -45,6 +48,10 @@ def build_windows(operator: dict[str, Any]) -> Callable[[DataStream[Any]], DataS
         return _apply(windowed, operator["function"])
 
     return build
+
+
+class AtTheEnd(EventTimeTrigger):
+    """The default trigger, as one of the user's own: nothing is known about it."""
 
 
 def _assigner(window: dict[str, Any]) -> WindowAssigner[Any, Any]:
