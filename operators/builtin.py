@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
+from operators.errors import PermanentError
 from operators.result_buffer import ResultBuffer
 from operators.sequence_reader import SequenceReader
 from operators.sink import Sink, SinkWriter, SinkWriterContext
@@ -136,6 +137,10 @@ def collection_source(values: Iterable[T]) -> Source[T]:
     return CollectionSource(values) if isinstance(values, Sequence) else IteratorSource(values)
 
 
+class OutputClosedError(PermanentError):
+    """Nobody reads any more what a sink prints (`| head`)."""
+
+
 class PrintSink(Sink[object]):
     """Writes each record's `str` as a line to standard output (or standard error).
 
@@ -164,8 +169,19 @@ class _PrintWriter(SinkWriter[object]):
         prefix = self._prefix
         # Asked anew each time, since a notebook or a test may have replaced it.
         stream = sys.stderr if self._std_err else sys.stdout
-        stream.write("".join([f"{prefix}{value}\n" for value in values]))
-        stream.flush()
+        text = "".join([f"{prefix}{value}\n" for value in values])
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            raise OutputClosedError(f"{_name(self._std_err)} was closed by its reader") from None
+        except OSError as error:
+            reason = f"{_name(self._std_err)} cannot be written to: {error.strerror}"
+            raise OSError(error.errno, reason) from None
+
+
+def _name(std_err: bool) -> str:
+    return "standard error" if std_err else "standard output"
 
 
 class CollectSink(Sink[T], Generic[T]):

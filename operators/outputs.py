@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from operators.elements import RecordBatch, SideBatch, StreamElement
 from operators.output_tag import OutputTag
@@ -84,10 +84,7 @@ def outputs_in(result: object, method: str) -> Iterable[object]:
     if result is None or (isinstance(result, tuple) and not result):
         return ()
     if inspect.iscoroutine(result):
-        result.close()
-        raise TypeError(
-            f"{method} returned a coroutine: async user functions are not supported yet"
-        )
+        refuse_coroutines([result], method)
     doubtful = isinstance(result, str | bytes | bytearray | tuple | Mapping)
     if doubtful or not isinstance(result, Iterable):
         raise TypeError(
@@ -95,6 +92,17 @@ def outputs_in(result: object, method: str) -> Iterable[object]:
             f"write `yield {result!r:.80}`, or return a list"
         )
     return result
+
+
+def refuse_coroutines(results: Iterable[object], method: str) -> NoReturn:
+    """Raises TypeError about `method`; closes the coroutines, so that Python does not warn."""
+    for result in results:
+        if inspect.iscoroutine(result):
+            result.close()
+    raise TypeError(
+        f"{method} returned a coroutine: async user functions are not supported yet; give back"
+        " the value itself"
+    )
 
 
 def detached(output: object, touched: list[object]) -> object:

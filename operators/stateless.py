@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, repeat
-from types import GeneratorType
+from types import CoroutineType, GeneratorType
 
 from operators.elements import RecordBatch
 from operators.functions import callable_of
-from operators.outputs import outputs_in
+from operators.outputs import outputs_in, refuse_coroutines
 from operators.stream_operator import BATCH_RECORDS_MAX, Work
 from operators.user_function import UserFunctionOperator
 
@@ -29,6 +29,8 @@ class MapOperator(UserFunctionOperator):
         results = list(map(self.call, records))
         if len(results) != len(values):
             raise _stopped("map")
+        if results and type(results[0]) is CoroutineType:
+            refuse_coroutines(results, "map")
         return (RecordBatch(results, batch.timestamps, None, batch.origin),)
 
 
@@ -48,6 +50,8 @@ class FilterOperator(UserFunctionOperator):
         verdicts = list(map(self.call, records))
         if len(verdicts) != len(values):
             raise _stopped("filter")
+        if verdicts and type(verdicts[0]) is CoroutineType:
+            refuse_coroutines(verdicts, "filter")
         kept = list(compress(values, verdicts))
         timestamps = batch.timestamps
         if len(kept) == len(values):

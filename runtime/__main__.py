@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from runtime.command_line import CommandLine, UsageError, parse
 from runtime.errors import ConfigurationError
-from runtime.failure_report import format_failure, user_location
+from runtime.failure_report import format_failure, is_refusal, user_location
 from runtime.job_file import check_job_file, run_job_file
 from runtime.job_log import configure_logging
 from runtime.launch import Launch, set_launch
+from runtime.standard_streams import open_standard_streams
 
 FINISHED = 0
 FAILED = 1
@@ -20,6 +21,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (by default the process's) and returns the exit code."""
+    open_standard_streams()
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments)
         path = check_job_file(command.job_file)
@@ -35,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_launch(launch)
     try:
         run_job_file(path, command.job_arguments)
-    except ConfigurationError as error:
-        where = user_location(error)
-        print(f"riverrun: error: {error}{f' ({where})' if where else ''}", file=sys.stderr)
-        return BAD_USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
+        if isinstance(error, ConfigurationError) or is_refusal(error):
+            where = user_location(error)
+            print(f"riverrun: error: {error}{f' ({where})' if where else ''}", file=sys.stderr)
+            return BAD_USAGE
         print(format_failure(error), file=sys.stderr)
         return FAILED
     return _after_the_file(command, launch)

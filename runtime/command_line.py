@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -32,6 +33,10 @@ FLAG_KEYS = {
 """The configuration key behind each flag."""
 
 
+_OPTION = re.compile(r"--?[a-z][a-z-]*")
+_NEGATIVE = re.compile(r"-[0-9.]")
+
+
 class UsageError(Exception):
     """A command line that cannot be understood; the message says what was meant."""
 
@@ -52,7 +57,7 @@ class CommandLine:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        raise UsageError(_plain(message))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -130,10 +135,32 @@ def parse(arguments: Sequence[str]) -> CommandLine:
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Ours, and those of the job after the first `--`."""
     own = list(arguments)
-    if "--" not in own:
-        return own, []
-    at = own.index("--")
-    return own[:at], own[at + 1 :]
+    at = own.index("--") if "--" in own else len(own)
+    return _joined(own[:at]), own[at + 1 :]
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """Negative values tied to their options (`-p -1`): argparse takes them for options."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and _OPTION.fullmatch(joined[-1]) and _NEGATIVE.match(argument):
+            before = joined.pop()
+            argument = f"{before}={argument}" if before.startswith("--") else before + argument
+        joined.append(argument)
+    return joined
+
+
+def _plain(message: str) -> str:
+    """What argparse says in its own terms (`argument -p/--parallelism: expected one argument`)."""
+    names, colon, problem = message.removeprefix("argument ").partition(": ")
+    if not colon or not message.startswith("argument "):
+        return message
+    name = names.rpartition("/")[2]
+    if problem == "expected one argument":
+        return f"{name} needs a value after it"
+    if problem.startswith("ignored explicit argument"):
+        return f"{name} takes no value"
+    return f"{name}: {problem}"
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, object]:

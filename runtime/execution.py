@@ -21,6 +21,7 @@ from runtime.job_result import JobExecutionResult
 from runtime.launch import current_launch
 from runtime.live import live_line
 from runtime.process_settings import job_process_settings
+from runtime.standard_streams import open_standard_streams
 from runtime.stop_signals import exit_code, stop_signals
 from runtime.thread_work import counted_executor
 
@@ -136,6 +137,7 @@ def _leave_if_interrupted() -> None:
 
 
 def _run_loop(job: JobHandle) -> JobExecutionResult:
+    open_standard_streams()
     with (
         job_process_settings(),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
 from itertools import dropwhile, takewhile
@@ -10,26 +11,30 @@ from pathlib import Path
 from types import TracebackType
 
 from runtime.errors import ConfigurationError, JobExecutionError, OperatorFailure, RecoveryError
+from statebackends.errors import StateError
 
 _HOME = Path(__file__).resolve().parent.parent
 INTERNAL_FOLDERS = tuple(
     f"{_HOME / package}/" for package in ("statebackends", "operators", "connectors", "runtime")
 )
-SPOKEN_ERRORS = (ConfigurationError, JobExecutionError, RecoveryError)
+_STANDARD_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
+_INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
+SPOKEN_ERRORS = (ConfigurationError, JobExecutionError, RecoveryError, StateError)
 """Errors whose message says everything; where in the runtime they were raised says nothing."""
 
 
 def format_failure(error: BaseException) -> str:
     """The message of `error` with its notes, and the traceback of the user's exception behind it.
 
-    Frames of the runtime are left out; those that the user's code called are kept.
+    Frames of the runtime are left out; those that the user's code called are kept. An exception
+    that the runtime raised about something the user gave has none: its message is in the sentence.
     """
     if not isinstance(error, SPOKEN_ERRORS):
         return "".join(_traceback_lines(error)).rstrip()
     lines = [f"{type(error).__name__}: {error}\n"]
     lines += [f"  ({note})\n" for note in getattr(error, "__notes__", ())]
     cause = _user_cause(error)
-    if cause is not None and isinstance(error, JobExecutionError):
+    if cause is not None and isinstance(error, JobExecutionError) and not _said(cause):
         lines.append("\n")
         lines += _traceback_lines(cause)
     return "".join(lines).rstrip()
@@ -41,6 +46,13 @@ def user_location(error: BaseException) -> str:
     theirs = dropwhile(lambda one: _internal(one.filename), frames)
     called = list(takewhile(lambda one: not _internal(one.filename), theirs))
     return f"{called[-1].filename}:{called[-1].lineno}" if called else ""
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the runtime refused what it was given: a ValueError or TypeError it raised itself."""
+    if not isinstance(error, (ValueError, TypeError)):
+        return False
+    return _raised_here(traceback.extract_tb(error.__traceback__))
 
 
 def install_failure_hook() -> None:
@@ -66,6 +78,23 @@ def _user_cause(error: BaseException) -> BaseException | None:
     return cause
 
 
+def _said(error: BaseException) -> bool:
+    """Whether no line of the user's has part in it and the runtime raised it knowingly."""
+    if not _raised_here(traceback.extract_tb(error.__traceback__)):
+        return False
+    part: BaseException | None = error
+    while part is not None:
+        if any(_theirs(one.filename) for one in traceback.extract_tb(part.__traceback__)):
+            return False
+        part = part.__cause__
+    return True
+
+
+def _raised_here(frames: list[traceback.FrameSummary]) -> bool:
+    last = frames[-1] if frames else None
+    return last is not None and _internal(last.filename) and (last.line or "").startswith("raise ")
+
+
 def _traceback_lines(error: BaseException) -> Iterator[str]:
     shown = traceback.TracebackException.from_exception(error)
     for part in _chain(shown):
@@ -84,11 +113,28 @@ def _chain(shown: traceback.TracebackException) -> Iterator[traceback.TracebackE
 
 
 def _user_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    """All frames from the first of the user's on; all if there is none: then it is our affair."""
+    """From the first frame of the user's on; all frames if there is none: it is our affair then.
+
+    A library that only the runtime called is no part of it. Where the runtime refuses what the
+    user's line gave it, that line is the last.
+    """
     frames = list(stack)
-    first = next((i for i, f in enumerate(frames) if not _internal(f.filename)), None)
-    return frames if first is None else frames[first:]
+    first = next((i for i, frame in enumerate(frames) if _theirs(frame.filename)), None)
+    if first is None:
+        return frames
+    frames = frames[first:]
+    if _raised_here(frames):
+        while _internal(frames[-1].filename):
+            frames.pop()
+    return frames
 
 
 def _internal(filename: str) -> bool:
-    return filename.startswith((*INTERNAL_FOLDERS, "<frozen "))
+    return filename.startswith((*INTERNAL_FOLDERS, "<frozen ", "uvloop/"))
+
+
+def _theirs(filename: str) -> bool:
+    """Neither the runtime nor Python's own library; what is installed may be the user's."""
+    if _internal(filename):
+        return False
+    return not filename.startswith(_STANDARD_LIBRARY) or filename.startswith(_INSTALLED)

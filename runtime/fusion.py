@@ -7,12 +7,16 @@ what they are for everything else: opening and closing, watermarks, metrics and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import length_hint
+from types import CoroutineType
+from typing import TypeAlias
 
 from operators.elements import RecordBatch
+from operators.outputs import refuse_coroutines
 from operators.stateless import FilterOperator, MapOperator
 from runtime.chain import ChainNode, Unfinished
+from runtime.errors import USER_FAILURES
 
 STAGES_MIN = 2
 
@@ -55,7 +59,10 @@ class FusedStages:
         self._run = run
         self._last = run[-1]
         self._filters = any(type(node.operator) is FilterOperator for node in run)
-        self._untimed, self._timed = _generate(run)
+        functions = [node.operator.call for node in run]  # type: ignore[attr-defined]  # maps and filters
+        self._make = _generate(run)
+        self._untimed, self._timed = self._make(*map(_checked, functions))
+        self._unchecked: Sequence[Callable[[object], object]] = functions
         self._before_filter = next(
             (i for i, node in enumerate(run) if type(node.operator) is FilterOperator), len(run)
         )
@@ -70,9 +77,13 @@ class FusedStages:
                 out = self._untimed(records)
             else:
                 out, timestamps = self._timed(records, timestamps)
-        except Exception as error:
+        except USER_FAILURES as error:
             index = len(values) - length_hint(records) - 1
             raise self._stage_of(error).record_failure(error, batch, index) from error
+        if self._unchecked:
+            # What functions give is looked at in the first batch only.
+            self._untimed, self._timed = self._make(*self._unchecked)
+            self._unchecked = ()
         self._count(len(values), len(out))
         if not out:
             return None
@@ -86,7 +97,7 @@ class FusedStages:
             if node is not self._last:
                 node.records_out += records_in if index < self._before_filter else records_out
 
-    def _stage_of(self, error: Exception) -> ChainNode:
+    def _stage_of(self, error: BaseException) -> ChainNode:
         """The operator whose function raised: the line of the loop says which."""
         codes = {self._untimed.__code__, self._timed.__code__}
         trace = error.__traceback__
@@ -100,11 +111,23 @@ class FusedStages:
 
 _LINES_BEFORE_STAGES = 3
 
+_Loops: TypeAlias = tuple[
+    Callable[..., list[object]], Callable[..., tuple[list[object], list[int | None]]]
+]
 
-def _generate(
-    run: list[ChainNode],
-) -> tuple[Callable[..., list[object]], Callable[..., tuple[list[object], list[int | None]]]]:
-    """Loops over records alone, and over records with their timestamps."""
+
+def _checked(function: Callable[[object], object]) -> Callable[[object], object]:
+    def call(value: object) -> object:
+        result = function(value)
+        if type(result) is CoroutineType:
+            refuse_coroutines([result], "the function")
+        return result
+
+    return call
+
+
+def _generate(run: list[ChainNode]) -> Callable[..., _Loops]:
+    """Makes, from the stages' functions, loops over records alone and with their timestamps."""
     names = [f"f{index}" for index in range(len(run))]
     stages = []
     for name, node in zip(names, run, strict=True):
@@ -127,9 +150,8 @@ def make({", ".join(names)}):
         return out, times
     return untimed, timed
 """
-    namespace: dict[str, Callable[..., tuple[Callable[..., object], Callable[..., object]]]] = {}
+    namespace: dict[str, Callable[..., _Loops]] = {}
     # The source is made of the fixed text above; under this file's name, so that reports of
     # failures leave the loop out as they leave out the rest of the runtime.
     exec(compile(source, __file__, "exec"), namespace)
-    functions = [node.operator.call for node in run]  # type: ignore[attr-defined]  # maps and filters
-    return namespace["make"](*functions)  # type: ignore[return-value]  # as generated
+    return namespace["make"]

@@ -7,13 +7,21 @@ import logging
 import random
 from collections.abc import Callable
 
+from operators.errors import PermanentError
 from operators.graph import StreamGraph
 from runtime.attempt import Attempt
 from runtime.checkpoint import CheckpointCoordinator
 from runtime.checkpoint_messages import AttemptId
 from runtime.clock import turn_seconds
 from runtime.config import JobConfig
-from runtime.errors import ConfigurationError, JobExecutionError, OperatorFailure, RecoveryError
+from runtime.errors import (
+    ConfigurationError,
+    JobExecutionError,
+    OperatorFailure,
+    RecoveryError,
+    error_text,
+)
+from runtime.failure_report import format_failure
 from runtime.job_folder import FileSystemJobFolder, JobFolder, RunStatus
 from runtime.job_result import JobStatistics, JobStatus
 from runtime.plan import ExecutionPlan, build_plan
@@ -27,7 +35,7 @@ from runtime.turn import LoopTurn
 from runtime.watchdog import BlockedLoopWatchdog
 from statebackends.backend import KeyedStateBackendFactory
 from statebackends.clock import Clock, ScheduledCall
-from statebackends.errors import StateError
+from statebackends.errors import CheckpointStorageError, CorruptCheckpointError, StateError
 from statebackends.heap import HeapKeyedStateBackend
 
 logger = logging.getLogger(__name__)
@@ -188,10 +196,12 @@ class JobRun:
                     logger.warning("while stopping: %s", _describe(error))
                     break
                 strategy.failed(self._now_ms())
-                if not self._may_restart(plan, checkpoints, start):
+                if not self._may_restart(plan, error):
                     self._end(JobStatus.FAILED)
                     raise self._failed(error) from _cause(error)
-                logger.error("%s", self._failed(error), exc_info=_cause(error))
+                failure = self._failed(error)
+                failure.__cause__ = _cause(error)
+                logger.error("%s", format_failure(failure))
             self._status = JobStatus.RESTARTING
             self._restarts += 1
             logger.warning(
@@ -292,7 +302,13 @@ class JobRun:
     # -- details --------------------------------------------------------------------------------
 
     def _default_folder(self) -> JobFolder:
-        return FileSystemJobFolder(self._config.checkpoints.directory, self._config.name)
+        try:
+            return FileSystemJobFolder(self._config.checkpoints.directory, self._config.name)
+        except CheckpointStorageError as error:
+            raise ConfigurationError(
+                f"--checkpoint-dir (execution.checkpointing.dir): {error}; give a local directory"
+                " that can be written to"
+            ) from error
 
     def _default_turn(self, clock: Clock) -> LoopTurn:
         seconds = self._config.flow.turn_budget_ms / 1000
@@ -319,15 +335,10 @@ class JobRun:
         if not self._stopping:
             self._stop_wanted.clear()
 
-    def _may_restart(
-        self,
-        plan: ExecutionPlan,
-        checkpoints: tuple[CheckpointCoordinator | None, JobFolder] | None,
-        start: StartPoint | None,
-    ) -> bool:
+    def _may_restart(self, plan: ExecutionPlan, error: Exception) -> bool:
         strategy = self._strategy
         assert strategy is not None
-        if not strategy.can_restart:
+        if not strategy.can_restart or _is_permanent(_cause(error)):
             return False
         for operator in plan.operators:
             if operator.source is not None and not operator.source.replayable:
@@ -366,7 +377,14 @@ def _describe(error: BaseException) -> str:
         return f"in {error.describe()}"
     if isinstance(error, StateError):
         return f"with its state: {error}"
-    return f"with {type(error).__name__}: {error}"
+    return f"with {type(error).__name__}: {error_text(error)}"
+
+
+def _is_permanent(error: BaseException) -> bool:
+    """Whether the next start would fail in the same way for sure."""
+    if isinstance(error, CheckpointStorageError | CorruptCheckpointError):
+        return False
+    return isinstance(error, PermanentError | StateError)
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -218,9 +218,10 @@ def folder_name(job_name: str) -> str:
     if name.startswith("."):
         name = "%2E" + name[1:]
     if not name or len(name) > 255:
+        shown = job_name if len(job_name) <= 40 else f"{job_name[:40]}..."
         raise ConfigurationError(
-            f"the job name {job_name!r} cannot name its checkpoint folder: it has"
-            f" {len(name)} characters percent-encoded, 1 to 255 are possible"
+            f"the job name {shown!r} cannot name its checkpoint folder: it has"
+            f" {len(name)} characters percent-encoded, 1 to 255 are possible; give a shorter one"
         )
     return name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.chain import ChainNode
+from runtime.errors import USER_FAILURES
 
 
 async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) -> None:
@@ -23,7 +24,7 @@ async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) 
             operator.initialize_state()
             operator.open()
             await operator.start()
-        except Exception as error:
+        except USER_FAILURES as error:
             raise node.failure(error, doing="opening") from error
 
 
@@ -32,7 +33,7 @@ async def finish_operators(nodes: Sequence[ChainNode]) -> None:
     for node in nodes:
         try:
             await node.operator.finish()
-        except Exception as error:
+        except USER_FAILURES as error:
             raise node.failure(error, doing="finishing") from error
 
 
@@ -43,7 +44,7 @@ async def close_operators(nodes: Sequence[ChainNode]) -> list[Exception]:
         try:
             node.operator.close()
             await node.operator.close_async()
-        except Exception as error:
+        except USER_FAILURES as error:
             errors.append(node.failure(error, doing="closing"))
     return errors
 
@@ -56,6 +57,6 @@ def notify_operators(nodes: Sequence[ChainNode], checkpoint_id: int, *, complete
                 node.operator.notify_checkpoint_complete(checkpoint_id)
             else:
                 node.operator.notify_checkpoint_aborted(checkpoint_id)
-        except Exception as error:
+        except USER_FAILURES as error:
             doing = f"being told about checkpoint {checkpoint_id}"
             raise node.failure(error, doing=doing) from error

@@ -7,6 +7,8 @@ import io
 import logging
 from collections.abc import Coroutine
 
+from runtime.errors import error_text
+
 logger = logging.getLogger(__name__)
 
 CANCELLATION_SECONDS = 30.0
@@ -33,7 +35,11 @@ class Supervisor:
         self._failures: list[BaseException] = []
 
     def spawn(
-        self, coroutine: Coroutine[object, object, None], name: str = "", *, background: bool = False
+        self,
+        coroutine: Coroutine[object, object, None],
+        name: str = "",
+        *,
+        background: bool = False,
     ) -> asyncio.Task[None]:
         """Starts a coroutine; `run` does not wait for a background one, but it may fail the run."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name or None)
@@ -72,7 +78,7 @@ class Supervisor:
         if self._failures and not self._stop_requested:
             first, *later = self._failures
             for other in later:
-                first.add_note(f"then also: {type(other).__name__}: {other}")
+                first.add_note(f"then also: {type(other).__name__}: {error_text(other)}")
             raise first
 
     async def cancel_all(self) -> None:

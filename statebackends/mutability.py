@@ -10,6 +10,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from statebackends.errors import StateError
+
 T = TypeVar("T")
 
 IMMUTABLE_TYPES: frozenset[type] = frozenset(
@@ -55,7 +57,7 @@ def is_immutable(value: object) -> bool:
 def copy_value(value: T) -> T:
     """A copy that no change of `value` reaches; `value` itself where it cannot change.
 
-    Raises what `copy.deepcopy` raises for an object that cannot be copied.
+    Raises StateError for an object that cannot be copied.
     """
     held: Any = value
     cls = type(held)
@@ -66,7 +68,16 @@ def copy_value(value: T) -> T:
         # Most records are tuples of scalars and most accumulators lists or dicts of them.
         copied: T = held if cls is tuple else held.copy()
         return copied
-    return value if is_immutable(value) else copy.deepcopy(value)
+    if is_immutable(value):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise StateError(
+            f"a value of type {cls.__name__} is held in state and put out as well, and a copy for"
+            f" the output cannot be made ({type(error).__name__}: {error}); keep in state only"
+            " what copy.deepcopy can copy"
+        ) from error
 
 
 def note_mutable(value: object, touched: list[object]) -> None:
