@@ -64,8 +64,8 @@ class Gauge(Metric):
 class Meter(Metric):
     """Events per second over a time span (PyFlink: `Meter`).
 
-    The rate is exact over the last one to two spans: events are kept as the count at the start
-    of the span at hand and of the one before.
+    Events are kept as the count at the start of the span at hand and of the one before: the rate
+    is that of the last one to two spans, of a longer time where nobody marked or read meanwhile.
     """
 
     __slots__ = ("_clock", "_marks", "_span_s", "count")
