@@ -1,10 +1,11 @@
-"""For tests of jobs: operators and user functions step by step, and whole jobs under a seed.
+"""For tests of jobs: operators and functions step by step, whole jobs on virtual time.
 
-harness = OperatorHarness.of(lambda clicks: clicks.key_by("page").process(Alert()))
-harness.process({"page": "home"}, timestamp=1_000)
-assert harness.watermark(60_999) == [EmittedRecord("home", 60_999), Watermark(60_999)]
+    harness = OperatorHarness.of(lambda clicks: clicks.key_by("page").process(Alert()))
+    harness.process({"page": "home"}, timestamp=1_000)
+    assert harness.watermark(60_999) == [EmittedRecord("home", 60_999), Watermark(60_999)]
 
-SimulatedJob(build, seed=7, faults=Faults(crashes=2), parallelisms=(1, 2)).run()
+`verify_operators` runs the same steps in every way in which the outcome must be the same;
+`SimulatedJob` runs a whole job under a seed, with crashes.
 """
 
 from operators.elements import ACTIVE, IDLE, Watermark, WatermarkStatus
@@ -15,6 +16,7 @@ from runtime.simulation_loop import SimulationError
 from runtime.testing.harness import OperatorHarness
 from runtime.testing.outputs import Emitted, EmittedRecord
 from runtime.testing.snapshot import OperatorSnapshot
+from runtime.testing.verification import InputRecord, ProcessingTime, Step, verify_operators
 
 __all__ = [
     "ACTIVE",
@@ -24,14 +26,18 @@ __all__ = [
     "Fault",
     "FaultKind",
     "Faults",
+    "InputRecord",
     "OperatorHarness",
     "OperatorSnapshot",
+    "ProcessingTime",
     "SimulatedClock",
     "SimulatedFailureError",
     "SimulatedJob",
     "SimulatedOutcome",
     "Simulation",
     "SimulationError",
+    "Step",
     "Watermark",
     "WatermarkStatus",
+    "verify_operators",
 ]
