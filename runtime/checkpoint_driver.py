@@ -191,6 +191,7 @@ class CheckpointDriver:
             logger.warning("checkpoint %d could not be removed: %s", work.checkpoint_id, error)
 
     async def _store(self, work: StoreMetadata) -> None:
+        """Puts the metadata in place: the moment from which the checkpoint exists."""
         checkpoint_id = work.checkpoint_id
         states = self._enumerator_states.get(checkpoint_id, {})
         metadata = collect_metadata(self._job_name, work, self._vertices, states)

@@ -178,6 +178,7 @@ class JobRun:
         start: StartPoint | None,
         epoch: int,
     ) -> None:
+        """One attempt after the other, each from the newest checkpoint, as the strategy allows."""
         strategy = self._strategy
         assert strategy is not None
         number = 0

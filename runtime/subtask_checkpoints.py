@@ -173,6 +173,7 @@ class SubtaskCheckpoints:
         *,
         finished: bool,
     ) -> None:
+        """What is left after the cut: the file, then the flush of the sinks, then the answer."""
         try:
             file = await writing()
         except (OSError, StateError, SnapshotChildError) as error:
