@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from operators.elements import ChannelElement, RecordBatch
+from runtime.origin import JoinedOrigin
 
 CAPACITY_RECORDS = 4096
 """Default bound of a channel, in records."""
@@ -140,9 +141,16 @@ class Channel:
                 tail.values.copy(),
                 None if tail.timestamps is None else tail.timestamps.copy(),
                 None if tail.keys is None else tail.keys.copy(),
+                _joined(tail.origin),
             )
             self.queue[-1] = tail
             self._tail_owned = True
+        if batch.origin is not None or tail.origin is not None:
+            origin = tail.origin
+            if not isinstance(origin, JoinedOrigin):
+                origin = tail.origin = JoinedOrigin()
+                origin.add(0, None)
+            origin.add(len(tail.values), batch.origin)
         tail.values += batch.values
         if tail.timestamps is not None and batch.timestamps is not None:
             tail.timestamps += batch.timestamps
@@ -182,6 +190,14 @@ class Channel:
     def statistics(self) -> ChannelStatistics:
         """A snapshot of the channel's counts."""
         return ChannelStatistics(self.size, len(self.queue), self.capacity, self.records_total)
+
+
+def _joined(origin: Callable[[int], str] | None) -> JoinedOrigin | None:
+    if origin is None:
+        return None
+    joined = JoinedOrigin()
+    joined.add(0, origin)
+    return joined
 
 
 def _slice(batch: RecordBatch, start: int, stop: int) -> RecordBatch:

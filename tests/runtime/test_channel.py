@@ -132,6 +132,25 @@ def test_the_origin_of_a_record_survives_a_split() -> None:
     assert rest.origin(0) == "place 2"
 
 
+def test_the_origin_of_a_record_survives_joining() -> None:
+    """Records that queued together still name their own places, or none."""
+    ends = _Ends()
+    ends.channel.put(RecordBatch(["a", "b"], origin=lambda index: f"left {index}"))
+    ends.channel.put(RecordBatch(["c"]))
+    ends.channel.put(RecordBatch(["d", "e"], origin=lambda index: f"right {index}"))
+
+    batch = ends.channel.take(10)
+    assert isinstance(batch, RecordBatch)
+    assert batch.origin is not None
+    assert [batch.origin(index) for index in range(5)] == [
+        "left 0",
+        "left 1",
+        "",
+        "right 0",
+        "right 1",
+    ]
+
+
 @given(
     st.lists(st.one_of(st.integers(1, 1500), st.just(0)), max_size=12),
     st.lists(st.integers(1, 1300), min_size=1, max_size=30),
