@@ -38,7 +38,7 @@ from runtime.checkpoint_messages import (
 )
 from runtime.checkpoint_schedule import CheckpointSchedule
 from runtime.checkpoint_statistics import CheckpointCounters, CheckpointStatistics
-from runtime.survival_settings import CheckpointSettings
+from runtime.survival_settings import TOLERABLE_FAILURES_KEY, CheckpointSettings
 
 
 class _Phase(Enum):
@@ -174,8 +174,7 @@ class CheckpointCoordinator:
         if pending is None:
             self._counters.dropped()
         else:
-            place = f"subtask {message.subtask.index} of vertex {message.subtask.vertex}"
-            self._abort(pending, AbortReason.DECLINED, f"{place}: {message.reason}")
+            self._abort(pending, AbortReason.DECLINED, message.reason)
         return self._done(now_ms)
 
     def subtask_finished(self, now_ms: int, attempt: AttemptId, subtask: SubtaskId) -> list[Effect]:
@@ -332,7 +331,8 @@ class CheckpointCoordinator:
             self._end_stop(None, text)
         elif in_a_row > tolerated and self._stop is _Stop.NO:
             self._schedule.stop()
-            self._put(FailJob(f"{text} (failure {in_a_row} in a row, tolerated are {tolerated})"))
+            row = f"failure {in_a_row} in a row, tolerated are {tolerated}"
+            self._put(FailJob(f"{text} ({row}: {TOLERABLE_FAILURES_KEY})"))
 
     def _done(self, now_ms: int) -> list[Effect]:
         """Does what time and the new state ask for; gives the effects of the whole event."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from runtime.checkpoint import CheckpointCoordinator
@@ -98,6 +99,7 @@ class CheckpointDriver:
         self._folder = folder
         self._storage = folder.storage
         self._vertices = vertices
+        self._vertex_by_id = {vertex.id: vertex for vertex in vertices}
         self._subtasks = [
             SubtaskId(vertex.id, index)
             for vertex in vertices
@@ -134,8 +136,11 @@ class CheckpointDriver:
         self._cut_waiting()
 
     def declined(self, message: Decline) -> None:
-        """A subtask failed its part."""
-        self._perform(self.coordinator.declined(self._now(), message))
+        """A subtask failed its part; the reason is given its place in the job."""
+        vertex = self._vertex_by_id[message.subtask.vertex]
+        place = f"{vertex.name!r} (subtask {message.subtask.index + 1}/{vertex.parallelism})"
+        placed = replace(message, reason=f"{place}: {message.reason}")
+        self._perform(self.coordinator.declined(self._now(), placed))
 
     def subtask_finished(self, subtask: SubtaskId) -> None:
         """A subtask has put out its last element."""

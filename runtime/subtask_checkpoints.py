@@ -10,6 +10,7 @@ from typing import Protocol
 
 from operators.elements import CheckpointBarrier
 from runtime.chain import ChainNode
+from runtime.errors import error_text
 from runtime.fork_snapshot import SnapshotChild, SnapshotChildError, can_fork
 from statebackends.backend import KeyedSnapshot
 from statebackends.errors import StateError
@@ -162,6 +163,9 @@ class SubtaskCheckpoints:
     async def _adopt(self, checkpoint_id: int, child: SnapshotChild) -> StateFile | None:
         try:
             await child.wait()
+        except SnapshotChildError as error:
+            path = self._storage.local_path(checkpoint_id, self._file_name)
+            raise SnapshotChildError(f"{path}: cannot be written: {error}") from error
         finally:
             self._slots.alive -= 1
         return await self._storage.adopt(checkpoint_id, self._file_name)
@@ -208,6 +212,6 @@ async def _nothing() -> StateFile | None:
 def _reason(error: BaseException) -> str:
     return (
         str(error)
-        if isinstance(error, StateError | OSError)
-        else f"{type(error).__name__}: {error}"
+        if isinstance(error, StateError | OSError | SnapshotChildError)
+        else f"{type(error).__name__}: {error_text(error)}"
     )

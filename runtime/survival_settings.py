@@ -18,6 +18,8 @@ from runtime.config_options import (
 )
 from runtime.errors import ConfigurationError
 
+TOLERABLE_FAILURES_KEY = "execution.checkpointing.tolerable-failed-checkpoints"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSettings(CheckedSettings):
@@ -49,7 +51,7 @@ class CheckpointSettings(CheckedSettings):
         "How many checkpoints may be under way at once; a minimum pause makes it one.",
     )
     tolerable_failures: int = option(
-        "execution.checkpointing.tolerable-failed-checkpoints",
+        TOLERABLE_FAILURES_KEY,
         integer(0),
         0,
         "How many checkpoints in a row may fail before the job fails.",

@@ -156,5 +156,6 @@ def _dump_values(state: HeapState, values: list[Any]) -> bytes:
     except Exception as error:
         raise StateError(
             f"state {state.descriptor.name!r} holds a value that cannot be serialised:"
-            f" {type(error).__name__}: {error}"
+            f" {type(error).__name__}: {error}; keep in state what pickle can write (no lambdas,"
+            " locks or classes of a function's own), or give the descriptor a serializer"
         ) from error
