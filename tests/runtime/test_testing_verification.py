@@ -114,3 +114,13 @@ def test_an_open_end_is_left_open() -> None:
         lambda s: s.key_by(itself).process(Counting()), [InputRecord("a", 1)], end_input=False
     )
     assert emitted == [EmittedRecord(("a", 1), 1), EmittedRecord("a", 1, side="odd")]
+
+
+def test_records_of_a_union_have_no_order() -> None:
+    """What comes by two ways is compared without regard to which was first."""
+    verify_operators(
+        lambda s: s.union(s.filter(lambda v: v > "b")).key_by(itself).process(Counting()),
+        [InputRecord(value, time) for time, value in enumerate("abcdcba")],
+        ordered=False,
+        rescale=False,
+    )
