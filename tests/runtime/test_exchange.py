@@ -30,7 +30,7 @@ def by_key(out: list[Channel], selector: Any = lambda value: value) -> KeyGroupW
 
 
 def batches(of: Channel) -> list[RecordBatch]:
-    return [of.take(10**9) for _ in range(len(of.queue))]  # type: ignore[misc]
+    return [of.take(10**9) for _ in range(len(of.queue))]  # type: ignore[misc]  # only batches were put in
 
 
 @given(
