@@ -38,6 +38,7 @@ class HarnessSettings:
     auto_watermark_interval_ms: int
     channel_capacity: int
     batch_records: int
+    pauses: bool
     through_valve: bool
 
 
@@ -85,8 +86,10 @@ class HarnessAttempt:
             job_name="harness",
             attempt=attempt,
             clock=settings.clock,
-            # A turn that never ends: nobody else waits for the loop.
-            turn=LoopTurn(self._loop.as_event_loop(), lambda: 0.0),
+            # By a clock that stands still a turn never ends, or has ended before it begins.
+            turn=LoopTurn(
+                self._loop.as_event_loop(), lambda: 0.0, seconds=0 if settings.pauses else 1
+            ),
             backend=settings.backend,
             spawn=self._loop.spawn,
             auto_watermark_interval_ms=settings.auto_watermark_interval_ms,

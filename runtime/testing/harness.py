@@ -48,6 +48,7 @@ class OperatorHarness:
         auto_watermark_interval: TimeLike = 200,
         channel_capacity: int = 4_096,
         chaining: bool = True,
+        pauses: bool = False,
         restore_between_steps: bool = False,
         through_valve: bool = True,
         state_backend: KeyedStateBackendFactory | None = None,
@@ -64,6 +65,8 @@ class OperatorHarness:
             auto_watermark_interval: how often watermark generators are asked.
             channel_capacity: bound of the channels between tasks, in records.
             chaining: whether operators share tasks.
+            pauses: whether tasks pause at each output, as under full load; timers and other tasks
+                come in between.
             restore_between_steps: snapshots, throws everything away and restores before each
                 step. The watermark is put back, as if it had come again, so that the outputs must
                 be those of an operator that was never restored.
@@ -88,6 +91,7 @@ class OperatorHarness:
             auto_watermark_interval_ms=to_ms(auto_watermark_interval, "auto_watermark_interval"),
             channel_capacity=channel_capacity,
             batch_records=batch_records,
+            pauses=pauses,
             through_valve=through_valve,
         )
         self._idle = False

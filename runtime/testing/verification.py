@@ -48,8 +48,8 @@ def verify_operators(
 ) -> list[Emitted]:
     """Carries the steps out again and again; returns what came out, the same each time.
 
-    Record by record, records in a row as one batch or in batches of seven, without chaining,
-    through channels of one record, restored before each step, and (if `rescale`) at another
+    Record by record, records in a row as one batch or in batches of seven, without chaining, with
+    pauses at each output, through channels of one record, restored before each step, and (if `rescale`) at another
     parallelism at each step. Records of one timestamp may change places between two watermarks,
     since timers are ordered by time only; after a rescale all records between two steps may.
 
@@ -71,6 +71,7 @@ def verify_operators(
         "records in a row as one batch": ({}, _play_in_batches),
         "batches of 7 records": ({"batch_records": 7}, _play_in_batches),
         "operators not chained": ({"chaining": False}, _play_in_batches),
+        "a pause at each output": ({"pauses": True}, _play_in_batches),
         "channels of one record": ({"channel_capacity": 1}, _play_in_batches),
         "restored before each step": ({"restore_between_steps": True}, _play_one_by_one),
     }
