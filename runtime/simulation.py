@@ -12,7 +12,7 @@ The same seed gives the same run, event for event, in every process.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -140,6 +140,11 @@ class SimulatedJob:
         self._restarts = 0
         self._restores = 0
         self._process_storage: SimulatedStorage | None = None
+
+    @property
+    def passed(self) -> Mapping[str, int]:
+        """How often each point has been passed, over all processes."""
+        return self._source.passed
 
     def run(self) -> SimulatedOutcome:
         """Runs the job until it has finished by itself.

@@ -278,12 +278,18 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def _close(self, task: asyncio.Task[Any]) -> None:
         coroutine = task.get_coro()
         assert coroutine is not None
-        for _ in range(CLOSINGS_MAX):
-            try:
-                coroutine.close()
-                return
-            except BaseException as error:
-                self.errors.append(repr(error))
+        asyncio._set_running_loop(self)
+        asyncio._enter_task(self, task)
+        try:
+            for _ in range(CLOSINGS_MAX):
+                try:
+                    coroutine.close()
+                    return
+                except BaseException as error:
+                    _forget(error)
+        finally:
+            asyncio._leave_task(self, task)
+            asyncio._set_running_loop(None)
 
     # -- the rest of an event loop -------------------------------------------------------------
 

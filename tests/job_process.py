@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +70,15 @@ def read_until(process: subprocess.Popen[str], text: str) -> list[str]:
 
 
 def outcome(process: subprocess.Popen[str]) -> Outcome:
-    """Waits for the end of a process."""
-    with process:
-        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
-    return Outcome(process.returncode, out, err)
+    """Waits for the end of a process; gives what of its output has not been read yet."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    # Not `communicate`: it reads past what the streams have buffered while lines were read.
+    with process, ThreadPoolExecutor(2) as readers:
+        out, err = readers.submit(process.stdout.read), readers.submit(process.stderr.read)
+        try:
+            process.wait(TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return Outcome(process.returncode, out.result(), err.result())

@@ -26,7 +26,7 @@ async def saved_values(
     await storage.verify(newest, metadata.files())
     operator = next(each for each in metadata.operators if each.uid == uid)
     files = [await storage.open(newest, file) for file in operator.files if file is not None]
-    found = [state for file in files if (state := file.keyed(uid)) is not None]
+    found = [keyed for file in files if (keyed := file.keyed(uid)) is not None]
     key_groups = KeyGroupRange(0, operator.max_parallelism - 1)
     backend = HeapKeyedStateBackend(key_groups, operator.max_parallelism)
     backend.restore(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from runtime.simulation import SimulatedJob, SimulatedOutcome
@@ -10,6 +12,9 @@ from tests.simulation.counting_job import CountingJob
 from tests.simulation.oracle import violations
 
 FAULTS = Faults(crashes=3, failures=3, stops=1, chance=0.04)
+STORAGE_MS = (1, 5, 60)
+"""How long storage takes at most: far less than a checkpoint's interval, or more."""
+
 SEEDS = 180
 SHARES = 6
 CHAOS_SEEDS = 10_000
@@ -18,6 +23,7 @@ CHAOS_SEEDS = 10_000
 def simulate(seed: int, faults: Faults = FAULTS) -> SimulatedOutcome:
     """Runs the counting job under a seed; fails naming the seed if its output is not exact."""
     job = CountingJob(seed=seed)
+    faults = replace(faults, storage_ms=STORAGE_MS[seed % len(STORAGE_MS)])
     simulated = SimulatedJob(job, seed=seed, faults=faults, parallelisms=(1, 2, 3))
     outcome = simulated.run()
     wrong = violations(job.inputs, job.outside)

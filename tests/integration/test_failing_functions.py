@@ -1,0 +1,201 @@
+"""Whatever a user function does wrong comes out as one sentence and the user's own lines."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from runtime import (
+    JobExecutionError,
+    StreamExecutionEnvironment,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
+from operators.datastream import DataStream
+from runtime.failure_report import format_failure
+
+Numbers = DataStream[int]
+
+
+class NeedsArguments(Exception):
+    """An exception that cannot be made from its message."""
+
+    def __init__(self, code: int, *, hint: str) -> None:
+        self.code = code
+        self.hint = hint
+
+
+class Speechless(Exception):
+    """An exception that cannot even be shown."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+    __repr__ = __str__
+
+
+class Unprintable:
+    """A record that cannot be shown."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
+class FailingWatermarks(WatermarkGenerator[int]):
+    """A generator that cannot say how far time has come."""
+
+    def on_event(self, event: int, event_timestamp: int, output: object) -> None:
+        """Fails."""
+        raise RuntimeError("no idea of time")
+
+    def on_periodic_emit(self, output: object) -> None:
+        """Never comes to it."""
+
+
+def report(build: Callable[[Numbers], DataStream[Any]]) -> tuple[str, str]:
+    """The first line of the report of a job over the numbers 0 to 3 that fails, and the rest."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    build(env.from_sequence(0, 3)).name("fails").print()
+    with pytest.raises(JobExecutionError) as raised:
+        env.execute("broken")
+    first, _, rest = format_failure(raised.value).partition("\n")
+    return first, rest.strip()
+
+
+def call(function: Callable[[int], object]) -> Callable[[Numbers], DataStream[Any]]:
+    """A job that maps with the function."""
+    return lambda numbers: numbers.map(function)
+
+
+def raise_(error: BaseException) -> Callable[[int], object]:
+    """A function that raises."""
+
+    def function(_: int) -> object:
+        raise error
+
+    return function
+
+
+def recurse(number: int) -> int:
+    """Never ends."""
+    return recurse(number) + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (raise_(KeyError("ts")), "KeyError('ts')"),
+        (raise_(NeedsArguments(3, hint="x")), "NeedsArguments(3)"),
+        (raise_(Speechless()), "Speechless(its message cannot be shown: str() raised ValueError)"),
+        (raise_(SystemExit(7)), "SystemExit(7)"),
+        (raise_(ValueError("x" * 10_000_000)), "x..."),
+        (recurse, "RecursionError(maximum recursion depth exceeded"),
+    ],
+    ids=["KeyError", "arguments", "speechless", "exit", "huge", "recursion"],
+)
+def test_a_raising_function_is_named_with_its_record_and_error(
+    function: Callable[[int], object], message: str
+) -> None:
+    """No exception is too strange to be reported, none ends the process or floods the terminal."""
+    first, rest = report(call(function))
+    assert first.startswith("JobExecutionError: job 'broken' failed in operator 'fails' (uid ")
+    assert "record from Sequence Source[0], record 0: " in first
+    assert message in first
+    assert len(first) < 1_000
+    assert rest.startswith(f'Traceback (most recent call last):\n  File "{__file__}"')
+
+
+def test_a_record_that_cannot_be_shown_does_not_hide_the_error() -> None:
+    """What its `repr` raised is said in its place."""
+    first, _ = report(lambda numbers: numbers.map(Unprintable).map(raise_(KeyError("ts"))))
+    assert "KeyError('ts')" in first
+
+
+def test_a_huge_record_is_shortened() -> None:
+    """The sentence stays readable."""
+    huge = StreamExecutionEnvironment.get_execution_environment()
+    huge.from_collection(["x" * 1_000_000]).map(int).print()
+    with pytest.raises(JobExecutionError) as raised:
+        huge.execute()
+    assert len(str(raised.value)) < 1_000
+
+
+async def later(number: int) -> int:
+    """Gives nothing but a coroutine to who calls it plainly."""
+    return number
+
+
+def text_of(_: int) -> str:
+    """Hardly meant as an iterable of letters."""
+    return "text"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda s: s.map(lambda n: later(n)), "map returned a coroutine"),
+        (lambda s: s.filter(lambda n: later(n)), "filter returned a coroutine"),
+        (lambda s: s.map(int).filter(lambda n: later(n)), "returned a coroutine"),
+        (lambda s: s.flat_map(lambda n: later(n)), "flat_map returned a coroutine"),
+        (lambda s: s.flat_map(text_of), "not str: write `yield 'text'`, or return a list"),
+        (lambda s: s.flat_map(lambda n: n), "not int: write `yield 0`, or return a list"),
+        (lambda s: s.flat_map(lambda n: {"n": n}), "not dict: write `yield {'n': 0}`"),
+        (lambda s: s.key_by(lambda n: [n]).reduce(max), "a key of type list has no stable form"),
+        (lambda s: s.key_by(lambda n: {n}).reduce(max), "a key of type set has no stable form"),
+        (lambda s: s.key_by(lambda n: object()).reduce(max), "type object has no stable form"),
+    ],
+)
+def test_a_wrong_result_is_refused_at_the_first_record_without_a_traceback(
+    build: Callable[[Numbers], DataStream[Any]], message: str
+) -> None:
+    """The sentence says what came and what to give; no line of anybody's is to blame."""
+    first, rest = report(build)
+    assert "failed in operator 'fails'" in first
+    assert message in first
+    assert rest == ""
+
+
+def stamped(timestamp: object) -> Callable[[Numbers], DataStream[Any]]:
+    """A job whose records get the timestamp."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    assigned = strategy.with_timestamp_assigner(lambda *_: timestamp)
+    return lambda numbers: numbers.assign_timestamps_and_watermarks(assigned)
+
+
+@pytest.mark.parametrize("timestamp", [1.5, None, True, "1", float("nan"), 2**70, -(2**62)])
+def test_a_timestamp_that_is_none_is_refused_with_its_record(timestamp: object) -> None:
+    """A float would lose milliseconds, a huge one would end event time for good."""
+    first, rest = report(stamped(timestamp))
+    assert "record from Sequence Source[0], record 0" in first
+    assert "a record's timestamp must" in first
+    assert repr(timestamp) in first
+    assert rest == ""
+
+
+def test_a_failing_watermark_generator_is_shown_by_its_own_lines() -> None:
+    """With the record at which it failed."""
+    strategy = WatermarkStrategy.for_generator(FailingWatermarks)
+    assigned = strategy.with_timestamp_assigner(lambda number, _: number)
+    first, rest = report(lambda numbers: numbers.assign_timestamps_and_watermarks(assigned))
+    assert first.endswith("record 0: RuntimeError(no idea of time)")
+    assert rest.splitlines()[1].endswith("in on_event")
+
+
+class Lock:
+    """A value that nothing can copy or keep."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __deepcopy__(self, memo: object) -> Generator[object]:
+        raise TypeError("cannot copy a lock")
+
+
+def test_a_value_of_state_that_cannot_be_copied_is_refused() -> None:
+    """The state and the stream would share it."""
+    first, _ = report(lambda numbers: numbers.map(Lock).key_by(lambda _: 1).reduce(lambda a, _: a))
+    assert "TypeError: cannot copy a lock" in first
+    assert "keep in state only what copy.deepcopy can copy" in first
