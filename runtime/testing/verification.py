@@ -49,9 +49,10 @@ def verify_operators(
     """Carries the steps out again and again; returns what came out, the same each time.
 
     Record by record, records in a row as one batch or in batches of seven, without chaining, with
-    pauses at each output, through channels of one record, restored before each step, and (if `rescale`) at another
-    parallelism at each step. Records of one timestamp may change places between two watermarks,
-    since timers are ordered by time only; after a rescale all records between two steps may.
+    pauses at each output, through channels of one record, restored before each step, and (if
+    `rescale`) at another parallelism at each step. Records of one timestamp may change places
+    between two watermarks, since timers are ordered by time only; after a rescale all records
+    between two steps may.
 
     Args:
         build: as for `OperatorHarness`.
