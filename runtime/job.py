@@ -7,20 +7,15 @@ import logging
 import random
 from collections.abc import Callable
 
-from operators.errors import PermanentError
 from operators.graph import StreamGraph
+from runtime import process_settings
 from runtime.attempt import Attempt
 from runtime.checkpoint import CheckpointCoordinator
 from runtime.checkpoint_messages import AttemptId
 from runtime.clock import turn_seconds
 from runtime.config import JobConfig
-from runtime.errors import (
-    ConfigurationError,
-    JobExecutionError,
-    OperatorFailure,
-    RecoveryError,
-    error_text,
-)
+from runtime.errors import ConfigurationError, JobExecutionError, RecoveryError
+from runtime.failure_kinds import describe_failure, is_permanent, user_cause
 from runtime.failure_report import format_failure
 from runtime.job_folder import FileSystemJobFolder, JobFolder, RunStatus
 from runtime.job_result import JobStatistics, JobStatus
@@ -35,7 +30,7 @@ from runtime.turn import LoopTurn
 from runtime.watchdog import BlockedLoopWatchdog
 from statebackends.backend import KeyedStateBackendFactory
 from statebackends.clock import Clock, ScheduledCall
-from statebackends.errors import CheckpointStorageError, CorruptCheckpointError, StateError
+from statebackends.errors import CheckpointStorageError
 from statebackends.heap import HeapKeyedStateBackend
 
 logger = logging.getLogger(__name__)
@@ -167,7 +162,7 @@ class JobRun:
             try:
                 await self._run_attempts(plan, (coordinator, folder), start, epoch)
             finally:
-                folder.end_run(_RUN_STATUS.get(self._status, RunStatus.FAILED))
+                self._record_end(folder)
         finally:
             folder.close()
 
@@ -194,14 +189,14 @@ class JobRun:
                 raise
             except Exception as error:
                 if self._stop_wanted_now():
-                    logger.warning("while stopping: %s", _describe(error))
+                    logger.warning("while stopping: %s", describe_failure(error))
                     break
                 strategy.failed(self._now_ms())
                 if not self._may_restart(plan, error):
                     self._end(JobStatus.FAILED)
-                    raise self._failed(error) from _cause(error)
+                    raise self._failed(error) from user_cause(error)
                 failure = self._failed(error)
-                failure.__cause__ = _cause(error)
+                failure.__cause__ = user_cause(error)
                 logger.error("%s", format_failure(failure))
             self._status = JobStatus.RESTARTING
             self._restarts += 1
@@ -314,7 +309,7 @@ class JobRun:
     def _default_turn(self, clock: Clock) -> LoopTurn:
         seconds = self._config.flow.turn_budget_ms / 1000
         return LoopTurn(
-            asyncio.get_running_loop(), turn_seconds, seconds=seconds, on_turn=THREAD_WORK.pause
+            asyncio.get_running_loop(), turn_seconds, seconds=seconds, on_turn=_turn_ended
         )
 
     def _stop_wanted_now(self) -> bool:
@@ -339,7 +334,7 @@ class JobRun:
     def _may_restart(self, plan: ExecutionPlan, error: Exception) -> bool:
         strategy = self._strategy
         assert strategy is not None
-        if not strategy.can_restart or _is_permanent(_cause(error)):
+        if not strategy.can_restart or is_permanent(user_cause(error)):
             return False
         for operator in plan.operators:
             if operator.source is not None and not operator.source.replayable:
@@ -352,6 +347,13 @@ class JobRun:
                 return False
         return True
 
+    def _record_end(self, folder: JobFolder) -> None:
+        try:
+            folder.end_run(_RUN_STATUS.get(self._status, RunStatus.FAILED))
+        except CheckpointStorageError as error:
+            # The run's own outcome counts; the next start will ask from where to begin.
+            logger.warning("how job %r ended is not recorded: %s", self._config.name, error)
+
     def _tell(self, start: StartPoint) -> None:
         for skipped in start.skipped:
             logger.warning(
@@ -363,7 +365,12 @@ class JobRun:
         logger.info("job %r %s", self._config.name, start.text)
 
     def _failed(self, error: Exception) -> JobExecutionError:
-        return JobExecutionError(f"job {self._config.name!r} failed {_describe(error)}")
+        return JobExecutionError(f"job {self._config.name!r} failed {describe_failure(error)}")
+
+
+def _turn_ended() -> None:
+    process_settings.turn_ended()
+    THREAD_WORK.pause()
 
 
 _RUN_STATUS = {
@@ -371,25 +378,3 @@ _RUN_STATUS = {
     JobStatus.CANCELED: RunStatus.STOPPED,
     JobStatus.FAILED: RunStatus.FAILED,
 }
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, OperatorFailure):
-        return f"in {error.describe()}"
-    if isinstance(error, StateError):
-        return f"with its state: {error}"
-    return f"with {type(error).__name__}: {error_text(error)}"
-
-
-def _is_permanent(error: BaseException) -> bool:
-    """Whether the next start would fail in the same way for sure."""
-    if isinstance(error, CheckpointStorageError | CorruptCheckpointError):
-        return False
-    return isinstance(error, PermanentError | StateError)
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The user's own exception where there is one."""
-    if isinstance(error, OperatorFailure) and error.__cause__ is not None:
-        return error.__cause__
-    return error

@@ -20,11 +20,15 @@ class Lift(logging.Handler):
         if failures == int(sys.argv[1]):
             resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
 logging.getLogger().addHandler(Lift())
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+def fill_disk(n):
+    if n == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+    return n
 env = StreamExecutionEnvironment.get_execution_environment()
 env.enable_checkpointing(50)
 env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(2)
-sums = env.from_sequence(0, 10**12).uid("n").key_by(lambda n: n % 1000).reduce(lambda a, b: a + b)
+numbers = env.from_sequence(0, 10**12).uid("n").map(fill_disk).uid("fill")
+sums = numbers.key_by(lambda n: n % 1000).reduce(lambda a, b: a + b)
 sums.name("sums").uid("sums").filter(lambda _: False).uid("none").print().uid("out")
 env.execute("full")
 """
@@ -69,6 +73,7 @@ def test_beyond_the_tolerated_number_the_job_fails(folder: JobFolder) -> None:
     assert ended.code == 1
     last = ended.err.splitlines()[-1]
     assert last.startswith("JobExecutionError: job 'full' failed with CheckpointFailedError: check")
+    assert "how job 'full' ended is not recorded" in ended.err
     assert "cannot be written: File too large" in last
     assert "failure 3 in a row, tolerated are 2" in last
     assert "execution.checkpointing.tolerable-failed-checkpoints" in last

@@ -61,7 +61,9 @@ def test_set_takes_values_with_equals_signs() -> None:
         (["job.py", "--colour"], "unknown option '--colour' (options of the job stand after --"),
         (["job.py", "input.txt"], "unexpected argument 'input.txt'; arguments of the job stand"),
         ([], "no job file is given"),
-        (["job.py", "-p"], "expected one argument"),
+        (["job.py", "-p"], "--parallelism needs a value after it"),
+        (["job.py", "--from", "--fresh"], "--from needs a value after it"),
+        (["job.py", "--fresh=yes"], "--fresh takes no value"),
         (["job.py", "--log-level", "loud"], "'loud' must be one of debug, info"),
     ],
 )
@@ -77,6 +79,9 @@ def test_a_command_line_that_makes_no_sense_is_refused(arguments: list[str], mes
     [
         (["-p", "zero"], "--parallelism (parallelism.default): 'zero'"),
         (["-p", "0"], "an integer from 1 to 32768"),
+        (["-p", "-1"], "--parallelism (parallelism.default): '-1'"),
+        (["--checkpoint-interval", "-5s"], "'-5s' cannot be used; it must be a duration"),
+        (["--checkpoint-interval", "5ms"], "of at least 10 ms"),
         (["--checkpoint-interval", "soon"], "--checkpoint-interval (execution.checkpointing.int"),
         (["--state-backend", "rocks"], "it must be 'heap'"),
         (["--set", "parallelism.default"], "--set parallelism.default: it must be KEY=VALUE"),
