@@ -5,6 +5,7 @@ Wherever a schema is taken, a plain callable does as well.
 
 from __future__ import annotations
 
+import inspect
 import json
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
@@ -66,6 +67,12 @@ class ByteArraySchema(DeserializationSchema[bytes], SerializationSchema[bytes]):
         if not isinstance(element, (bytes, bytearray, memoryview)):
             raise TypeError(f"ByteArraySchema takes bytes, not {type(element).__name__}")
         return bytes(element)
+
+
+def check_plain(function: object, what: str) -> None:
+    """Raises `TypeError` for an async function, whose results nobody would await."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{what} is called with def, not async def: {function!r:.80}")
 
 
 _scan_json = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # missing in typeshed

@@ -16,6 +16,7 @@ try:
     from aiokafka import AIOKafkaProducer
     from aiokafka import errors as kafka_errors
     from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+    from aiokafka.conn import create_conn
     from aiokafka.helpers import create_ssl_context
     from aiokafka.partitioner import murmur2
     from aiokafka.producer.sender import Sender
@@ -46,6 +47,7 @@ __all__ = [
     "OffsetFetchRequest",
     "OffsetRequest",
     "TopicPartition",
+    "create_conn",
     "create_ssl_context",
     "kafka_errors",
     "murmur2",

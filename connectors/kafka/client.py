@@ -15,6 +15,7 @@ from connectors.kafka.binding import (
     OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetRequest,
+    create_conn,
     kafka_errors,
 )
 from connectors.kafka.errors import (
@@ -23,7 +24,7 @@ from connectors.kafka.errors import (
     KafkaUnreachableError,
 )
 from connectors.kafka.offsets import LATEST_TIMESTAMP
-from connectors.kafka.options import Options
+from connectors.kafka.options import CLIENT_OPTIONS, Options
 from connectors.kafka.subscription import Subscription
 from connectors.kafka.topic_partition import KafkaTopicPartition
 from statebackends.clock import Clock
@@ -32,6 +33,12 @@ T = TypeVar("T")
 
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 CLOSE_SECONDS = 5.0
+_CONNECTION = frozenset(CLIENT_OPTIONS) - {
+    "bootstrap_servers",
+    "metadata_max_age_ms",
+    "retry_backoff_ms",
+    "connections_max_idle_ms",
+}
 _BACKOFF_SECONDS = 0.2
 MISSING_TOPIC_SECONDS = 3.0
 """How long a start looks for a topic that is not there: a new one takes a moment to be known."""
@@ -67,7 +74,8 @@ class KafkaCluster:
         self.isolation_level = ISOLATION_LEVELS[level]
         self._coordinator: Any = None
         quiet_client_logging()
-        self.client = client or AIOKafkaClient(**options.client_arguments(client_id))
+        self._arguments = options.client_arguments(client_id)
+        self.client = client or AIOKafkaClient(**self._arguments)
         never_create_topics(self.client)
 
     async def connect(self) -> None:
@@ -80,7 +88,23 @@ class KafkaCluster:
 
     async def connect_by(self, start: Callable[[], Awaitable[None]]) -> None:
         """Connects by the method of a client that does more than to connect; see `connect`."""
-        await self._retried("connect", start)
+
+        async def connect() -> None:
+            try:
+                await start()
+            except kafka_errors.KafkaConnectionError:
+                # It only says that no server would do; the servers' own answers say why.
+                await self._ask_for_the_reason()
+                raise
+
+        await self._retried("connect", connect)
+
+    async def _ask_for_the_reason(self) -> None:
+        """Raises what connecting to a bootstrap server raises, if it does."""
+        arguments = {name: self._arguments[name] for name in _CONNECTION if name in self._arguments}
+        for host, port, _ in self.client.hosts:
+            connection = await create_conn(host, port, **arguments)
+            connection.close()
 
     async def close(self) -> None:
         """Closes all connections, within a few seconds."""
@@ -288,13 +312,13 @@ async def close_bounded(closing: Any) -> None:
 
 
 def quiet_client_logging() -> None:
-    """Silences aiokafka's log unless the user gave it a level.
+    """Silences aiokafka's log unless it was turned up to INFO or DEBUG.
 
     It writes about a hundred lines a second while a broker is away; the connector reports the
     same in a line of its own every few seconds.
     """
     logger = logging.getLogger("aiokafka")
-    if logger.level == logging.NOTSET:
+    if logger.level == logging.NOTSET or logger.level >= logging.WARNING:
         logger.setLevel(logging.CRITICAL)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from connectors.kafka.errors import KafkaRecordError
 from connectors.kafka.topic_partition import KafkaTopicPartition
-from connectors.schemas import DeserializationSchema, parse_json
+from connectors.schemas import DeserializationSchema, check_plain, parse_json
 from operators.functions import copy_function
 
 T = TypeVar("T")
@@ -181,6 +181,7 @@ def _entry(deserializer: Any, schema: type) -> Any:
         raise TypeError(
             f"a deserializer is a callable or a {schema.__name__}, not {deserializer!r:.80}"
         )
+    check_plain(deserializer, "a deserializer")
     return deserializer
 
 

@@ -204,6 +204,8 @@ class PartitionFetcher:
             return
         split.unavailable_since = None
         high_watermark, stable_offset, data = answer[0], answer[1], answer[-1]
+        end = stable_offset if self._cluster.isolation_level else high_watermark
+        split.end_offset = end
         aborted = next((each for each in reversed(answer[2:-1]) if isinstance(each, list)), [])
         start = split.fetch_offset
         if data:
@@ -214,7 +216,6 @@ class PartitionFetcher:
                 self._on_data(split)
                 return
         stop = split.stopping_offset
-        end = stable_offset if self._cluster.isolation_level else high_watermark
         if stop is not None and start < stop <= end:
             if alone:
                 # Nothing is left between here and the stopping offset: all was compacted away.
@@ -324,5 +325,6 @@ class PartitionFetcher:
         if number not in found.get(topic, ()):
             raise KafkaTopicError(
                 f"{split.name} at {self._cluster.address} does not exist any more: topic "
-                f"{topic!r} was deleted while the job read it"
+                f"{topic!r} was deleted while the job read it; create it again or leave it out of "
+                "the subscription"
             )

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 
 from connectors.kafka.binding import create_ssl_context
 
+REQUEST_TIMEOUT_MS = 12_000
+"""How long a client waits for the answer to one request, unless told otherwise."""
+
 CLIENT_OPTIONS: dict[str, type] = {
     "bootstrap_servers": str,
     "client_id": str,
@@ -167,6 +170,8 @@ class Options:
             KafkaOptionError: a TLS file cannot be read.
         """
         arguments = {name: self.values[name] for name in CLIENT_OPTIONS if name in self.values}
+        # A request that gets no answer must not use up the time that asking again has.
+        arguments.setdefault("request_timeout_ms", REQUEST_TIMEOUT_MS)
         arguments["bootstrap_servers"] = self.bootstrap_servers.replace(" ", "").split(",")
         arguments["client_id"] = self._client_id(client_id)
         protocol = self.text("security_protocol", "PLAINTEXT").upper()

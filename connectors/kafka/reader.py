@@ -52,6 +52,7 @@ class KafkaSourceReader(SourceReader[T]):
         self._commit: asyncio.Task[None] | None = None
         self._commit_next: dict[KafkaTopicPartition, int] | None = None
         self._skipped = context.metrics.counter("numRecordsInErrors")
+        context.metrics.gauge("pendingRecords", self._pending_records)
         context.metrics.gauge("pendingBytes", self._pending_bytes)
 
     # -- life -----------------------------------------------------------------------------------
@@ -202,6 +203,14 @@ class KafkaSourceReader(SourceReader[T]):
         if split not in self._ready:
             self._ready.append(split)
         self.context.available()
+
+    def _pending_records(self) -> int:
+        """How far this reader is behind the ends of its partitions, as of their last fetches."""
+        return sum(
+            max(0, split.end_offset - split.next_offset)
+            for split in self._splits.values()
+            if split.end_offset is not None and not split.finished
+        )
 
     def _pending_bytes(self) -> int:
         return sum(split.buffered for split in self._splits.values())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from connectors.kafka.options import KafkaOptionError
-from connectors.schemas import SerializationSchema
+from connectors.schemas import SerializationSchema, check_plain
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -81,6 +81,14 @@ class BuiltSerializationSchema(KafkaRecordSerializationSchema[Any]):
         headers: Callable[[Any], Iterable[tuple[str, bytes | None]]] | None = None,
         partitioner: Partitioner | None = None,
     ) -> None:
+        for function, what in (
+            (topic, "the topic selector"),
+            (value, "the value serializer"),
+            (key, "the key serializer"),
+            (headers, "the header provider"),
+            (partitioner, "the partitioner"),
+        ):
+            check_plain(function, what)
         self.topic = topic if isinstance(topic, str) else None
         self._schemas = [each for each in (key, value) if isinstance(each, SerializationSchema)]
         self._topic_of: Any = topic.apply if isinstance(topic, KafkaTopicSelector) else topic

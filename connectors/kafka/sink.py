@@ -24,6 +24,7 @@ _NOT_YET = (
     "DeliveryGuarantee.EXACTLY_ONCE of the Kafka sink is not there yet, a later version brings "
     "it; use AT_LEAST_ONCE, whose consumers see some records twice after a failure"
 )
+_COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
 
@@ -46,6 +47,11 @@ class SinkSettings:
             )
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise KafkaOptionError(_NOT_YET)
+        compression = self.options.text("compression_type", "none")
+        if compression not in _COMPRESSIONS:
+            raise KafkaOptionError(
+                f"compression.type is one of {', '.join(_COMPRESSIONS)}, not {compression!r}"
+            )
         acks = self.options.text("acks", "all")
         if acks not in _ACKS:
             raise KafkaOptionError(f"acks is one of {', '.join(_ACKS)}, not {acks!r}")

@@ -75,6 +75,8 @@ class PartitionSplit:
         self.stopping_offset = stopping_offset
         self.finished = finished
         self.buffered = 0
+        self.end_offset: int | None = None
+        """Where the partition ended at the last fetch."""
         self.fetch_alone = False
         """Asks for a fetch of this partition only: to know that a gap reaches to the end."""
         self.unavailable_since: float | None = None

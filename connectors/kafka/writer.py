@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from connectors.kafka.binding import AIOKafkaProducer, kafka_errors, murmur2
+from connectors.kafka.binding import AIOKafkaProducer, kafka_errors
 from connectors.kafka.client import (
     MISSING_TOPIC_SECONDS,
     KafkaCluster,
@@ -30,6 +30,7 @@ from connectors.kafka.lane import Batch, Lane
 from connectors.kafka.options import Options
 from connectors.kafka.serialization import KafkaProducerRecord, KafkaRecordSerializationSchema
 from connectors.kafka.subscription import Subscription
+from connectors.kafka.target_topic import TargetTopic
 from operators.functions import copy_function
 from operators.sink import SinkWriter, SinkWriterContext
 
@@ -42,46 +43,6 @@ BUFFER_BYTES = 16 * 1024 * 1024
 BATCH_BYTES = 256 * 1024
 _CHECK_SECONDS = 5.0
 """How long an acknowledgement takes before it is looked whether the topic is still there."""
-
-_KEYS_REMEMBERED_MAX = 50_000
-
-
-class _Topic:
-    """What a writer knows of one topic; records wait while `partitions` is empty."""
-
-    def __init__(self, name: str, first: int) -> None:
-        self.name = name
-        self.partitions: list[int] = []
-        self.lanes: dict[int, Lane] = {}
-        self.waiting: list[KafkaProducerRecord] = []
-        self.round_robin = first
-        self._partition_of_key: dict[bytes, int] = {}
-
-    def know(self, partitions: list[int]) -> None:
-        """Takes over the partitions that the topic has now."""
-        if partitions and partitions != self.partitions:
-            self.partitions = partitions
-            self._partition_of_key.clear()
-
-    def partition_of(self, record: KafkaProducerRecord) -> int:
-        """Where a record goes; keys are hashed as Kafka's own clients do."""
-        if record.partition is not None:
-            if record.partition not in self.partitions:
-                raise KafkaRecordError(
-                    f"topic {self.name!r} has no partition {record.partition!r}: the partitioner "
-                    f"has to give one of {self.partitions}"
-                )
-            return record.partition
-        key = record.key
-        if key is None:
-            return self.partitions[self.round_robin % len(self.partitions)]
-        found = self._partition_of_key.get(key)
-        if found is None:
-            if len(self._partition_of_key) >= _KEYS_REMEMBERED_MAX:
-                self._partition_of_key.clear()
-            found = self.partitions[(murmur2(key) & 0x7FFFFFFF) % len(self.partitions)]
-            self._partition_of_key[key] = found
-        return found
 
 
 class KafkaWriter(SinkWriter[T_contra]):
@@ -115,7 +76,7 @@ class KafkaWriter(SinkWriter[T_contra]):
         self._buffer_bytes_max = options.number("buffer_memory", BUFFER_BYTES)
         self._buffered = 0
         self._full = False
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, TargetTopic] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._progress = asyncio.Event()
         self._failure: BaseException | None = None
@@ -136,14 +97,21 @@ class KafkaWriter(SinkWriter[T_contra]):
         options, context = self._options, self._context
         quiet_client_logging()
         client_id = f"sink-{context.subtask_index}"
-        self._producer = AIOKafkaProducer(
-            **options.client_arguments(client_id),
-            acks=self._acks,
-            enable_idempotence=options.flag("enable_idempotence", False),
-            max_batch_size=options.number("batch_size", BATCH_BYTES),
-            max_request_size=self._record_bytes_max,
-            compression_type=options.values.get("compression_type"),
-        )
+        compression = options.text("compression_type", "none")
+        try:
+            self._producer = AIOKafkaProducer(
+                **options.client_arguments(client_id),
+                acks=self._acks,
+                enable_idempotence=options.flag("enable_idempotence", False),
+                max_batch_size=options.number("batch_size", BATCH_BYTES),
+                max_request_size=self._record_bytes_max,
+                compression_type=None if compression == "none" else compression,
+            )
+        except RuntimeError as error:
+            raise KafkaConnectorError(
+                f"compression.type {compression!r} cannot be used: {error} "
+                "(pip install 'riverrun[kafka-compression]')"
+            ) from error
         timeout_ms = options.number("max_block_ms", TIMEOUT_MS)
         self._cluster = KafkaCluster(
             options, client_id, context.clock, TIMEOUT_SETTING, timeout_ms, self._producer.client
@@ -230,7 +198,7 @@ class KafkaWriter(SinkWriter[T_contra]):
                     )
         return record
 
-    def _append(self, topic: _Topic, record: KafkaProducerRecord) -> Lane:
+    def _append(self, topic: TargetTopic, record: KafkaProducerRecord) -> Lane:
         partition = topic.partition_of(record)
         lane = topic.lanes.get(partition)
         if lane is None:
@@ -250,10 +218,10 @@ class KafkaWriter(SinkWriter[T_contra]):
 
     # -- topics ---------------------------------------------------------------------------------
 
-    def _topic(self, name: str) -> _Topic:
+    def _topic(self, name: str) -> TargetTopic:
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = _Topic(name, self._context.subtask_index)
+            topic = self._topics[name] = TargetTopic(name, self._context.subtask_index)
             if name != self._serializer.topic:
                 self._spawn(self._resolve(topic))
         return topic
@@ -261,13 +229,13 @@ class KafkaWriter(SinkWriter[T_contra]):
     def _partitions_of(self, name: str) -> list[int]:
         return self._topic(name).partitions
 
-    async def _look_up(self, topic: _Topic) -> None:
+    async def _look_up(self, topic: TargetTopic) -> None:
         found = await self._cluster.select_partitions(
             Subscription(topics=(topic.name,)), MISSING_TOPIC_SECONDS
         )
         topic.know(sorted(each.partition for each in found))
 
-    async def _resolve(self, topic: _Topic) -> None:
+    async def _resolve(self, topic: TargetTopic) -> None:
         """Looks for a topic that a value named first, then sends what waited for it."""
         await self._look_up(topic)
         waiting, topic.waiting = topic.waiting, []

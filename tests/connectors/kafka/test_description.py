@@ -54,6 +54,7 @@ def test_a_source_that_cannot_work_is_refused(changes: dict[str, Any], reason: s
         ({"bootstrap_servers": ""}, "set_bootstrap_servers"),
         ({"topic": None}, "needs a record serializer"),
         ({"delivery_guarantee": DeliveryGuarantee.EXACTLY_ONCE}, "a later version brings it"),
+        ({"compression_type": "zip"}, "compression.type is one of none, gzip"),
         ({"acks": "2"}, "acks is one of all, -1, 1, 0"),
         ({"acks": "0"}, "DeliveryGuarantee.NONE only"),
     ],
@@ -108,3 +109,15 @@ def test_offsets_are_committed_only_for_a_group() -> None:
     assert KafkaSource(**SOURCE, group_id="g").settings.commits
     off = KafkaSource(**SOURCE, group_id="g", commit_offsets_on_checkpoint=False)
     assert not off.settings.commits
+
+
+def test_async_functions_are_refused() -> None:
+    """Nobody would await what they return."""
+
+    async def later(value: object) -> bytes:
+        return b""
+
+    with pytest.raises(TypeError, match="a deserializer is called with def, not async def"):
+        KafkaSource(**(SOURCE | {"value_deserializer": later}))
+    with pytest.raises(TypeError, match="the value serializer is called with def"):
+        KafkaSink(**(SINK | {"value_serializer": later}))

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from connectors.kafka.options import KafkaOptionError, sink_options, source_options
+from connectors.kafka.options import (
+    REQUEST_TIMEOUT_MS,
+    KafkaOptionError,
+    sink_options,
+    source_options,
+)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +90,7 @@ def test_the_client_is_made_with_checked_arguments() -> None:
     assert options.client_arguments("source-0") == {
         "bootstrap_servers": ["a:1", "b:2"],
         "client_id": "clicks-source-0",
+        "request_timeout_ms": REQUEST_TIMEOUT_MS,
         "security_protocol": "PLAINTEXT",
     }
 

@@ -267,3 +267,15 @@ async def test_without_a_guarantee_a_checkpoint_does_not_wait(
         assert context.metrics.counter("numRecordsSend").count == 0
         await writer.flush(True)
         assert context.metrics.counter("numRecordsSend").count == 1
+
+
+async def test_compressed_batches_are_written(kafka: str, create_topic: TopicCreator) -> None:
+    """By compression.type."""
+    topic = create_topic()
+    sink = KafkaSink(
+        bootstrap_servers=kafka, topic=topic, value_serializer=bytes, compression_type="gzip"
+    )
+    async with writing(sink) as (writer, _):
+        writer.write([b"x" * 1000] * 100, None)
+        await writer.flush(False)
+    assert [record.value for record in await consume(kafka, topic)] == [b"x" * 1000] * 100

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from aiokafka.errors import AuthenticationFailedError
 
 from connectors.kafka import (
+    KafkaConnectorError,
     KafkaOffsetError,
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -392,3 +394,49 @@ async def test_an_unreachable_broker_fails_in_time() -> None:
             pass
     for part in ("localhost:1", "600 ms", "default.api.timeout.ms", "bootstrap.servers"):
         assert part in str(failure.value)
+
+
+async def test_a_refused_login_fails_at_once_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not only, after a while, that no broker could be reached; and without the password."""
+
+    async def refuse(host: str, port: int, **arguments: object) -> None:
+        assert arguments["sasl_plain_password"] == "hunter2"
+        raise AuthenticationFailedError("Invalid username or password")
+
+    monkeypatch.setattr("connectors.kafka.client.create_conn", refuse)
+    source = KafkaSource(
+        bootstrap_servers="localhost:1",
+        topics="clicks",
+        value_deserializer=json.loads,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_plain_username="me",
+        sasl_plain_password="hunter2",
+    )
+    with pytest.raises(KafkaConnectorError, match=r"connect at localhost:1: .*Invalid user") as no:
+        async with running(source):
+            pass
+    assert "hunter2" not in str(no.value)
+
+
+async def test_compressed_records_are_read(kafka: str, create_topic: TopicCreator) -> None:
+    """Batches are decompressed when their first record is taken."""
+    topic = create_topic()
+    async with producer(kafka, compression_type="gzip") as client:
+        for number in range(1000):
+            await client.send(topic, b"%d" % number, partition=0)
+    async with running(bounded(kafka, topic)) as job:
+        assert await job.read_all() == list(range(1000))
+
+
+async def test_the_distance_to_the_end_is_a_metric(kafka: str, create_topic: TopicCreator) -> None:
+    """Records that are in Kafka and were not handed out yet."""
+    topic = create_topic()
+    await produce(kafka, topic, numbers(1200))
+    source = KafkaSource(bootstrap_servers=kafka, topics=topic, value_deserializer=json.loads)
+    async with running(source) as job:
+        batch = await job.next_batch()
+        assert isinstance(batch, SplitBatch)
+        metrics = {name[-1]: metric.read() for name, metric in job.contexts[0].metrics.walk()}
+        assert metrics["pendingRecords"] == 1200 - len(batch.values)
