@@ -188,9 +188,10 @@ class ChainNode:
             raise self._failure(error, doing="reading its source", origin=place) from error
 
     def send(self, work: Work) -> Generator[None, None, None]:
-        """Sends each output on; a pause after each one of a generator.
+        """Sends each output on; a pause after each batch of a generator.
 
-        A tuple is no more than its input was, so there is nothing to pause for.
+        A tuple is no more than its input was, so there is nothing to pause for; nor is there
+        after a control element, which needs no room.
         """
         pauses = type(work) is not tuple
         main = self.main
@@ -224,6 +225,7 @@ class ChainNode:
                         writer.control(output)  # type: ignore[arg-type]  # as above
                     for child in route.children:
                         yield from child.push(output) or ()
+                continue
             if pauses:
                 yield
 

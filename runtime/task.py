@@ -167,6 +167,7 @@ class Task:
         return [] if self.restored_finished else await close_operators(self.nodes)
 
     async def _work(self) -> None:
+        """Mail, then the newest work that is paused, else the next input, until the end."""
         if self.restored_finished:
             self._stack.append(self._end())
         wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
@@ -209,18 +210,19 @@ class Task:
         return True
 
     def _serve_mail(self) -> None:
-        """Runs mail: all kinds between units of work, timers only between two records of one."""
+        """Runs mail: all kinds between units of work, timers only between two records of one.
+
+        A timer is begun also without room: its first output goes out, the rest waits.
+        """
         if not self._stack:
             while not self._stack and (mail := self.mailbox.take()) is not None:
                 if self.ended and mail.between_records:
                     continue
-                work = mail.run()
-                if work is not None:
-                    self._stack.append(work)
+                self._start(mail.run())
         elif not any(node.operator.in_record for node in self.nodes):
             mail = self.mailbox.take(between_records=True)
-            if mail is not None and (work := mail.run()) is not None:
-                self._stack.append(work)
+            if mail is not None:
+                self._start(mail.run())
 
     def _start(self, work: Unfinished) -> None:
         """Goes on with work that has begun until it ends or must pause."""
@@ -270,12 +272,17 @@ class Task:
         if polled is InputStatus.END_OF_INPUT:
             self._start(self._end())
             return True
-        if not self._unit.fixed:
-            began = self._turn.monotonic()
-            self._start(self.head.push_polled(polled, source.origin))
-            self._unit.learn(limit, self._turn.monotonic() - began)
-        else:
-            self._start(self.head.push_polled(polled, source.origin))
+        head = self.head
+        if self._unit.fixed:
+            self._start(head.push_polled(polled, source.origin))
+            return True
+        sent = head.records_out
+        began = self._turn.monotonic()
+        self._start(head.push_polled(polled, source.origin))
+        count = head.records_out - sent
+        if count:
+            # A trickle of single records says nothing about a whole unit.
+            self._unit.learn(count, self._turn.monotonic() - began)
         return True
 
     def _control(self, element: ControlElement) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from operators.elements import CheckpointBarrier, EndOfInput, RecordBatch, Watermark
@@ -120,7 +121,7 @@ def node(operator: StreamOperator, name: str = "operator", **options: Any) -> Ch
 
 def chain(*nodes: ChainNode) -> ChainNode:
     """Each node the only child of the one before; returns the first."""
-    for upper, lower in zip(nodes, nodes[1:], strict=False):
+    for upper, lower in pairwise(nodes):
         upper.main.children.append(lower)
     return nodes[0]
 

@@ -274,7 +274,7 @@ def test_a_failing_end_says_so() -> None:
         raise ValueError("user code")
 
     head = chain(node(Relay()), node(Custom(lambda one: (one,), on_end=fail), "last"))
-    with pytest.raises(OperatorFailure, match="'last'.*at the end of its input"):
+    with pytest.raises(OperatorFailure, match=r"'last'.*at the end of its input"):
         run(head.end_input())
 
 
@@ -284,7 +284,7 @@ def test_a_failing_timer_says_so() -> None:
     def fail() -> Work:
         raise ValueError("user code")
 
-    with pytest.raises(OperatorFailure, match="'timed'.*in a timer"):
+    with pytest.raises(OperatorFailure, match=r"'timed'.*in a timer"):
         run(node(Relay(), "timed").drive_action(fail, "in a timer"))
 
 
