@@ -126,9 +126,10 @@ async def open_checkpoint(
     storage = FileSystemCheckpointStorage(place.parent, run_blocking=run_blocking)
     checkpoint_id = int(match[1])
     if checkpoint_id not in await storage.checkpoints():
+        lack = f"there is no {METADATA_NAME!r} in it" if place.is_dir() else "no such folder"
         raise RecoveryError(
-            f"{place}: holds no complete checkpoint (there is no {METADATA_NAME!r} in it); give"
-            f" --from another one, or {LATEST!r} for the newest one of this job"
+            f"{place}: holds no complete checkpoint ({lack}); give --from another one, or"
+            f" {LATEST!r} for the newest one of this job"
         )
     try:
         return await _verified(storage, checkpoint_id, str(place))

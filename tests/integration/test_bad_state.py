@@ -3,6 +3,7 @@
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,16 @@ import pytest
 from tests.job_process import JobFolder, outcome
 
 COUNT = """
-from runtime import StreamExecutionEnvironment
+from runtime import KeyedProcessFunction, StreamExecutionEnvironment, Types, ValueStateDescriptor
+class Sum(KeyedProcessFunction):
+    def open(self, context):
+        self.sum = context.get_state(ValueStateDescriptor("sum", Types.LONG()))
+    def process_element(self, number, ctx):
+        self.sum.update((self.sum.value() or 0) + number)
 env = StreamExecutionEnvironment.get_execution_environment()
 env.enable_checkpointing(50)
 numbers = env.from_sequence(0, 10**12).uid("numbers")
-counts = numbers.key_by(lambda n: n % 10).reduce(lambda a, b: a + b).uid("sums")
-counts.filter(lambda _: False).uid("none").print().uid("out")
+numbers.key_by(lambda n: n % 10).process(Sum()).name("sum up").uid("sums").print().uid("out")
 env.execute("sums")
 """
 
@@ -139,6 +144,96 @@ def test_a_damaged_checkpoint_that_was_asked_for_is_refused(
     assert newest.name in ended.err
 
 
+def refused(folder: JobFolder, *arguments: str) -> str:
+    """The last line of a run that must not start; none may have touched what is saved."""
+    before = sorted(folder.path.glob("checkpoints/sums/chk-*/*"))
+    ended = folder.run(*arguments)
+    assert ended.code == 1, ended.err
+    assert sorted(folder.path.glob("checkpoints/sums/chk-*/*")) == before
+    assert "Traceback" not in ended.err.splitlines()[-1]
+    return ended.err
+
+
+def test_a_checkpoint_that_was_only_begun_is_passed_over(
+    folder: JobFolder, checkpoints: list[Path]
+) -> None:
+    """A kill in the middle of one leaves files without metadata; it is said which."""
+    begun = checkpoints[-1].parent / f"chk-{int(checkpoints[-1].name[4:]) + 7}"
+    shutil.copytree(checkpoints[-1], begun)
+    (begun / "metadata").unlink()
+    log = "".join(stopped_log(folder, "--from", "latest"))
+    assert f"passes over checkpoint {begun.name[4:]}: it was begun and not completed" in log
+    assert f"starts from checkpoint {checkpoints[-1].name[4:]}" in log
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda chk: (chk / "metadata").unlink(), "holds no complete checkpoint"),
+        (lambda chk: (chk / "metadata").write_bytes(b""), "is not JSON"),
+        (lambda chk: rewrite(chk, '"parallelism": 1', '"parallelism": 2'), "is damaged"),
+        (lambda chk: rewrite(chk, '"format": 1', '"format": 9'), "has format 9, this version"),
+        (lambda chk: next(chk.glob("*-e*")).unlink(), "cannot be read: No such file"),
+        (lambda chk: chk.rename(chk.parent / "older"), "(no such folder)"),
+    ],
+    ids=["begun", "empty", "changed", "newer", "file", "folder"],
+)
+def test_a_checkpoint_asked_for_by_path_must_be_whole(
+    folder: JobFolder, checkpoints: list[Path], spoil: Callable[[Path], object], message: str
+) -> None:
+    """The whole ones beside it do not count: another state would be a surprise."""
+    spoil(checkpoints[-1])
+    said = refused(folder, "--from", str(checkpoints[-1])).splitlines()[-1]
+    assert said.startswith("RecoveryError: ")
+    assert str(checkpoints[-1]) in said
+    assert message in said
+
+
+def rewrite(checkpoint: Path, old: str, new: str) -> None:
+    """Changes the metadata of a checkpoint."""
+    metadata = checkpoint / "metadata"
+    text = metadata.read_text()
+    assert old in text
+    metadata.write_text(text.replace(old, new))
+
+
+def test_latest_does_not_pass_over_a_checkpoint_of_another_version(
+    folder: JobFolder, checkpoints: list[Path]
+) -> None:
+    """It is whole, so going back behind it would lose what a newer riverrun did."""
+    rewrite(checkpoints[-1], '"format": 1', '"format": 9')
+    said = refused(folder, "--from", "latest").splitlines()[-1]
+    assert "has format 9, this version of riverrun reads format 1 only" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Types.LONG()", "Types.STRING()", "state 'sum' was restored with value serializer"),
+        ('uid("sums")', 'uid("totals")', "holds state of 'sums' (sum up), and the job has no op"),
+    ],
+    ids=["serializer", "uid"],
+)
+def test_a_job_that_does_not_fit_its_state_is_refused(
+    folder: JobFolder, old: str, new: str, message: str
+) -> None:
+    """At once, also where a failure would otherwise bring a new start."""
+    folder.write(COUNT.replace(old, new))
+    said = refused(folder, "--from", "latest")
+    assert message in said
+    assert "starts again" not in said
+
+
+def test_the_checkpoint_of_another_job_is_refused(
+    folder: JobFolder, checkpoints: list[Path]
+) -> None:
+    """Its uids say that the state is not this job's."""
+    folder.write(COUNT.replace('uid("', 'uid("other-').replace('"sums")', '"other")'))
+    said = refused(folder, "--from", str(checkpoints[-1]))
+    assert "holds state of 'numbers'" in said
+    assert "--allow-non-restored-state" in said
+
+
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
@@ -161,3 +256,4 @@ def test_a_function_that_gives_the_wrong_thing_is_refused_at_the_first_record(
     first = ended.err.splitlines()[0]
     assert first.startswith("JobExecutionError: job 'job' failed in operator")
     assert message in first
+    assert ended.err.count("\n") == 1
