@@ -91,7 +91,7 @@ async def read_by_loop(bootstrap: str, topic: str, partitions: int, records: int
     return count
 
 
-async def read_by_reader(bootstrap: str, topic: str, partitions: int, records: int) -> int:
+async def read_by_reader(bootstrap: str, topic: str) -> int:
     source = KafkaSource(
         bootstrap_servers=bootstrap,
         topics=topic,
@@ -143,8 +143,8 @@ def main() -> None:
     records = given.records // partitions * partitions
     results: dict[str, list[tuple[float, float]]] = {"loop": [], "reader": []}
     for _ in range(given.runs):
-        for name, run in (("loop", read_by_loop), ("reader", read_by_reader)):
-            results[name].append(measure(run, address, topic, partitions, records))
+        results["loop"].append(measure(read_by_loop, address, topic, partitions, records))
+        results["reader"].append(measure(read_by_reader, address, topic))
     medians = {}
     for name, figures in results.items():
         cpu, wall = (statistics.median(column) for column in zip(*figures, strict=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from connectors.kafka.client import ISOLATION_LEVELS, KafkaCluster
 from connectors.kafka.decoding import RecordDecoder
 from connectors.kafka.offsets import KafkaOffsetsInitializer
-from connectors.kafka.options import KafkaOptionError, Options
+from connectors.kafka.options import REQUEST_TIMEOUT_MS, KafkaOptionError, Options
 from connectors.kafka.subscription import Subscription
 from operators.output_tag import OutputTag
 from statebackends.clock import Clock
@@ -66,6 +66,13 @@ class SourceSettings:
             raise KafkaOptionError(
                 f"set_expired_offsets takes one of {', '.join(EXPIRED_OFFSETS)}, "
                 f"not {self.expired_offsets!r}"
+            )
+        wait_ms = self.options.number("fetch_max_wait_ms", 500)
+        timeout_ms = self.options.number("request_timeout_ms", REQUEST_TIMEOUT_MS)
+        if wait_ms >= timeout_ms:
+            raise KafkaOptionError(
+                f"fetch.max.wait.ms ({wait_ms}) has to be less than request.timeout.ms "
+                f"({timeout_ms}), or every quiet fetch would count as unanswered"
             )
         level = self.options.text("isolation_level", "read_uncommitted")
         if level not in ISOLATION_LEVELS:

@@ -1,4 +1,4 @@
-"""A windowed count from and to Kafka that is killed three times and restarted at other parallelism."""
+"""A windowed count from and to Kafka, killed three times and restarted at other parallelism."""
 
 from __future__ import annotations
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from connectors.kafka.offsets import KafkaOffsetsInitializer
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
 from connectors.kafka.writer import KafkaWriter
@@ -143,6 +145,14 @@ class RunningSource:
         for reader in self.readers:
             reader.snapshot_state(checkpoint_id)
         return state, [context.operator_state for context in self.contexts]
+
+
+def bounded(kafka: str, topic: str, **arguments: object) -> KafkaSource[object]:
+    """A source that reads what is there and ends."""
+    arguments.setdefault("bounded", KafkaOffsetsInitializer.latest())
+    if "deserializer" not in arguments:
+        arguments.setdefault("value_deserializer", json.loads)
+    return KafkaSource(bootstrap_servers=kafka, topics=topic, **arguments)
 
 
 Checkpoint = tuple[bytes, list[OperatorStateBackend]]

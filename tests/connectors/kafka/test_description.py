@@ -39,6 +39,7 @@ SINK: dict[str, Any] = {"bootstrap_servers": "b:1", "topic": "t", "value_seriali
         ({"deserialization_errors": "ignore"}, "'fail', 'skip' or an OutputTag"),
         ({"expired_offsets": "none"}, "fail, earliest, latest"),
         ({"isolation_level": "serializable"}, "isolation.level is one of"),
+        ({"fetch_max_wait_ms": 60_000}, r"less than request\.timeout\.ms"),
         ({"fetch_max_wait": 5}, "did you mean 'fetch.max.wait.ms'"),
     ],
 )
