@@ -103,7 +103,7 @@ def _child(
         write(DescriptorSink(descriptor), lambda: os.getppid() == parent)
         os.fsync(descriptor)
         code = 0
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the child must leave here
+    except BaseException as error:
         message = f"{type(error).__name__}: {error}".encode(errors="replace")
         with contextlib.suppress(OSError):
             os.write(errors, message[:_MESSAGE_BYTES_MAX])
@@ -123,7 +123,7 @@ class SnapshotChildError(Exception):
 
 
 class SnapshotChild:
-    """A forked child under the parent's eyes: awaited, killed at the deadline, reaped."""
+    """A forked child under the parent's eyes: awaited or abandoned, and reaped in any case."""
 
     def __init__(self, write: Callable[[ChunkSink, Callable[[], bool]], object], path: str) -> None:
         self._errors, child_end = os.pipe()
@@ -135,6 +135,7 @@ class SnapshotChild:
         finally:
             os.close(child_end)
         self._pidfd = os.pidfd_open(self.pid)
+        self._reaped = False
 
     async def wait(self) -> None:
         """Waits for the child; raises `SnapshotChildError` if it failed.
@@ -155,22 +156,26 @@ class SnapshotChild:
             loop.remove_reader(self._pidfd)
             if not ended.done() or ended.cancelled():
                 self.kill()
-            status = self._reap()
-        words = self._last_words()
-        if status != 0:
-            raise SnapshotChildError(words or f"the snapshot child ended with code {status}")
+            code, words = self._reap()
+        if code != 0:
+            raise SnapshotChildError(words or f"the snapshot child ended with code {code}")
 
     def kill(self) -> None:
         """Ends the child at once."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    def _reap(self) -> int:
+    def abandon(self) -> None:
+        """Ends a child that nobody waits for; does nothing once it was waited for."""
+        if not self._reaped:
+            self.kill()
+            self._reap()
+
+    def _reap(self) -> tuple[int, str]:
         # A killed child ends at once, so this does not wait.
         _, status = os.waitpid(self.pid, 0)
+        self._reaped = True
         os.close(self._pidfd)
-        return os.waitstatus_to_exitcode(status)
-
-    def _last_words(self) -> str:
-        with contextlib.closing(open(self._errors, "rb", buffering=0)) as pipe:  # noqa: SIM115 - closing
-            return pipe.read(_MESSAGE_BYTES_MAX).decode(errors="replace")
+        with contextlib.closing(open(self._errors, "rb", buffering=0)) as pipe:
+            words = pipe.read(_MESSAGE_BYTES_MAX).decode(errors="replace")
+        return os.waitstatus_to_exitcode(status), words

@@ -83,6 +83,7 @@ class SubtaskCheckpoints:
         self._spawn = spawn
         self._inline_entries_max = inline_entries_max
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._children: dict[int, SnapshotChild] = {}
 
     def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
         """Fixes the cut now; a failure of user code or of a serializer declines the checkpoint."""
@@ -95,7 +96,7 @@ class SubtaskCheckpoints:
             return
         work = self._spawn(self._finish(checkpoint_id, writing, finished=finished))
         self._running[checkpoint_id] = work
-        work.add_done_callback(lambda _: self._running.pop(checkpoint_id, None))
+        work.add_done_callback(lambda _: self._over(checkpoint_id))
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         """Stops the work for a checkpoint that is over without success."""
@@ -154,6 +155,7 @@ class SubtaskCheckpoints:
                 if enabled:
                     gc.enable()
             self._slots.alive += 1
+            self._children[checkpoint_id] = child
             return lambda: self._adopt(checkpoint_id, child)
         buffer = _Buffer()
         write(buffer, lambda: True)
@@ -167,8 +169,19 @@ class SubtaskCheckpoints:
             path = self._storage.local_path(checkpoint_id, self._file_name)
             raise SnapshotChildError(f"{path}: cannot be written: {error}") from error
         finally:
-            self._slots.alive -= 1
+            self._part_with_child(checkpoint_id)
         return await self._storage.adopt(checkpoint_id, self._file_name)
+
+    def _over(self, checkpoint_id: int) -> None:
+        self._running.pop(checkpoint_id, None)
+        # Work that is cancelled before its first step has not waited for its child.
+        self._part_with_child(checkpoint_id)
+
+    def _part_with_child(self, checkpoint_id: int) -> None:
+        child = self._children.pop(checkpoint_id, None)
+        if child is not None:
+            child.abandon()
+            self._slots.alive -= 1
 
     async def _finish(
         self,
