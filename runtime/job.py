@@ -230,6 +230,10 @@ class JobRun:
             )
             for line in restored.describe():
                 logger.info("job %r: %s", self._config.name, line)
+            if self._stopping:
+                # The stop came while there was no attempt that could have been told.
+                restored.close()
+                return
         driven = None
         if checkpoints is not None and checkpoints[0] is not None:
             driven = (checkpoints[0], checkpoints[1])

@@ -182,7 +182,7 @@ class SimulatedJob:
             before_step=self._before_step,
         )
         self._loop = loop
-        self.simulation.process = SimulatedProcess(self._source, loop.die)
+        self.simulation.process = SimulatedProcess(self._source, die=loop.die, stop=self._stop)
         try:
             finished = loop.run_until_complete(self._live(loop))
             self._check_nothing_left(loop)
@@ -238,11 +238,11 @@ class SimulatedJob:
         process, run = self.simulation.process, self._run
         if run is None or process is None:
             return
-        kind = self._source.decide(STEP, FaultKind.CRASH, FaultKind.STOP)
-        if kind is FaultKind.CRASH:
-            process.crash()
-        elif kind is FaultKind.STOP:
-            run.request_stop()
+        process.pass_point(STEP, FaultKind.CRASH, FaultKind.STOP)
+
+    def _stop(self) -> None:
+        if self._run is not None:
+            self._run.request_stop()
 
     def _check_nothing_left(self, loop: SimulatedLoop) -> None:
         left = [task.get_name() for task in loop.unfinished]

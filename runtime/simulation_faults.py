@@ -36,6 +36,7 @@ STORAGE_POINTS = (
     "store metadata",
     "metadata stored",
     "discard",
+    "open state",
 )
 """Points of the checkpoint storage, before and after it does something."""
 
@@ -120,20 +121,25 @@ class FaultSource:
 class SimulatedProcess:
     """One life of the job's process: the points that its code passes."""
 
-    def __init__(self, source: FaultSource, die: Callable[[], None]) -> None:
+    def __init__(
+        self, source: FaultSource, *, die: Callable[[], None], stop: Callable[[], None]
+    ) -> None:
         self._source = source
         self._die = die
+        self._stop = stop
         self.alive = True
 
-    def pass_point(self, point: str) -> None:
-        """Something may go wrong here.
+    def pass_point(self, point: str, *kinds: FaultKind) -> None:
+        """Something may go wrong here: at random only one of `kinds`, which are all but a stop.
 
         Raises `SimulatedFailureError`, or `SimulatedDeath` if the process dies.
         """
         self.check_alive()
-        kind = self._source.decide(point, FaultKind.CRASH, FaultKind.FAILURE)
+        kind = self._source.decide(point, *(kinds or (FaultKind.CRASH, FaultKind.FAILURE)))
         if kind is FaultKind.CRASH:
             self.crash()
+        if kind is FaultKind.STOP:
+            self._stop()
         if kind is FaultKind.FAILURE:
             raise SimulatedFailureError(f"{point}, time {self._source.passed[point]}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from runtime.job_folder import InMemoryJobFolder, RunStatus
-from runtime.simulation_faults import SimulatedFailureError, SimulatedProcess
+from runtime.simulation_faults import FaultKind, SimulatedFailureError, SimulatedProcess
 from statebackends.clock import Clock
 from statebackends.errors import CheckpointStorageError
 from statebackends.snapshot import SnapshotFile
@@ -54,8 +54,9 @@ class SimulatedStorage(CheckpointStorage):
         return await self._inner.adopt(checkpoint_id, name)
 
     async def open(self, checkpoint_id: int, file: StateFile) -> SnapshotFile:
-        """Opens a state file."""
+        """Opens a state file; the process may die or be stopped meanwhile."""
         await self._wait()
+        self._process.pass_point("open state", FaultKind.CRASH, FaultKind.STOP)
         return await self._inner.open(checkpoint_id, file)
 
     async def complete(self, checkpoint_id: int, metadata: bytes) -> None:

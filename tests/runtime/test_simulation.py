@@ -18,17 +18,21 @@ from tests.simulation.oracle import violations
 class Doubling:
     """Doubles numbers, a checkpoint each 10 ms; what comes out is kept over all processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 200) -> None:
+        self.count = count
         self.results: list[int] = []
+        self.results_before: list[int] = []
+        """How many results there were when each process began."""
 
     def __call__(self, env: StreamExecutionEnvironment, simulation: Simulation) -> None:
         def double(number: int) -> int:
             simulation.pass_point("double")
             return 2 * number
 
+        self.results_before.append(len(self.results))
         env.enable_checkpointing(10)
         env.set_restart_strategy(RestartStrategies.no_restart())
-        numbers = env.from_sequence(0, 199).uid("numbers")
+        numbers = env.from_sequence(0, self.count - 1).uid("numbers")
         numbers.map(double).uid("double").sink_to(CollectSink(self.results)).uid("results")
 
 
@@ -76,6 +80,16 @@ def test_a_stop_is_followed_by_a_process_that_goes_on() -> None:
     build, job = run_with(Fault("step", FaultKind.STOP, 20))
     assert job.run().processes == 2
     assert sorted(build.results) == [2 * number for number in range(200)]
+
+
+def test_a_stop_while_state_is_restored_is_not_forgotten() -> None:
+    """The process ends, and the next one does the work."""
+    build = Doubling(count=5_000)
+    faults = Faults(chosen=(Fault("metadata stored"), Fault("open state", FaultKind.STOP)))
+    assert SimulatedJob(build, seed=1, faults=faults).run().processes == 3
+    assert 0 < build.results_before[1] < 5_000
+    assert build.results_before[1] == build.results_before[2]
+    assert set(build.results) == {2 * number for number in range(5_000)}
 
 
 def test_a_failure_of_the_job_names_the_seed_that_replays_it() -> None:
