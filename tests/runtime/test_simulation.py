@@ -86,7 +86,7 @@ def test_a_stop_while_state_is_restored_is_not_forgotten() -> None:
     """The process ends, and the next one does the work."""
     build = Doubling(count=5_000)
     faults = Faults(chosen=(Fault("metadata stored"), Fault("open state", FaultKind.STOP)))
-    assert SimulatedJob(build, seed=1, faults=faults).run().processes == 3
+    assert SimulatedJob(build, seed=2, faults=faults).run().processes == 3
     assert 0 < build.results_before[1] < 5_000
     assert build.results_before[1] == build.results_before[2]
     assert set(build.results) == {2 * number for number in range(5_000)}
