@@ -32,6 +32,7 @@ class Supervisor:
         self._background: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._stop_requested = False
+        self._cancelling = False
         self._failures: list[BaseException] = []
 
     def spawn(
@@ -75,26 +76,42 @@ class Supervisor:
                 await self._changed.wait()
         finally:
             await self.cancel_all()
-        if self._failures and not self._stop_requested:
-            first, *later = self._failures
-            for other in later:
-                first.add_note(f"then also: {type(other).__name__}: {error_text(other)}")
-            raise first
+        if self._failures:
+            if not self._stop_requested:
+                raise self._first_failure()
+            for error in self._failures:
+                logger.warning("while stopping: %s: %s", type(error).__name__, error_text(error))
 
     async def cancel_all(self) -> None:
-        """Cancels what runs and waits for its end."""
-        left = {task for task in self._members | self._background if not task.done()}
-        for task in left:
-            task.cancel()
-        if not left:
-            return
-        _, stuck = await asyncio.wait(left, timeout=self._cancellation_seconds)
-        if stuck:
-            raise StuckTasksError(_describe(stuck, self._cancellation_seconds))
+        """Cancels what runs, and what that starts meanwhile, and waits for its end."""
+        self._cancelling = True
+        # One that is done is waited for as well: how it ended is noted a turn later.
+        while left := self._members | self._background:
+            for task in left:
+                task.cancel()
+            _, stuck = await asyncio.wait(left, timeout=self._cancellation_seconds)
+            if stuck:
+                error = StuckTasksError(_describe(stuck, self._cancellation_seconds))
+                raise error from (self._first_failure() if self._failures else None)
+
+    def _first_failure(self) -> BaseException:
+        first, *later = self._failures
+        for other in later:
+            first.add_note(f"then also: {type(other).__name__}: {error_text(other)}")
+        return first
 
     def _ended(self, task: asyncio.Task[None], members: set[asyncio.Task[None]]) -> None:
         members.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            # Background work may be given up by who started it. A cancellation that nobody asked
+            # for comes from within: something that the coroutine awaited was cancelled.
+            asked = task.cancelling() > 0 and (self._cancelling or members is self._background)
+            if not asked:
+                name = task.get_name()
+                self._failures.append(
+                    RuntimeError(f"{name!r} was cancelled by another than its job")
+                )
+        elif (error := task.exception()) is not None:
             self._failures.append(error)
         self._changed.set()
 
