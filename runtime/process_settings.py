@@ -51,7 +51,7 @@ def job_process_settings() -> Iterator[None]:
 
 
 def turn_ended() -> None:
-    """What the process does at the end of each loop turn: passes of the collector, if it is ours."""
+    """Has the collector make its passes at the ends of loop turns; not in a host's process."""
     if _users:
         _young_garbage.turn_ended()
 

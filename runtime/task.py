@@ -350,6 +350,7 @@ class Task:
         if not finished:
             self._send_control(barrier)
         self.cut.take(barrier, finished=finished)
+        self._unit.restart()
         if barrier.final and not finished:
             self._finish(drained=False)
 

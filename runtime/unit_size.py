@@ -18,7 +18,15 @@ class UnitSize:
     def __init__(self, most: int, turn_seconds: float) -> None:
         self._most = most
         self._turn_seconds = turn_seconds
-        self.records = min(FIRST_RECORDS, most)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begins anew with small units, because the next ones may take longer than the last.
+
+        After a fork the first write to each page copies it: a unit of 1,000 records over a big
+        state took 20 ms instead of 1.
+        """
+        self.records = min(FIRST_RECORDS, self._most)
 
     @property
     def fixed(self) -> bool:

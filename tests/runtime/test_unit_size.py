@@ -49,3 +49,12 @@ def test_the_size_stays_within_its_bounds(most: int, units: list[tuple[int, floa
     for records, seconds in units:
         unit.learn(records, seconds)
         assert 1 <= unit.records <= most
+
+
+def test_after_a_restart_units_are_small_again() -> None:
+    """What was learnt before a fork does not hold after it."""
+    unit = UnitSize(1024, TURN)
+    while unit.records < 1024:
+        unit.learn(unit.records, 0.0)
+    unit.restart()
+    assert unit.records == FIRST_RECORDS
