@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import TypeVar
 
 from operators.builtin import CollectionSource
 from operators.datastream import DataStream
@@ -18,6 +19,8 @@ from runtime.simulation import Simulation
 from statebackends.descriptors import ValueStateDescriptor
 from tests.simulation.oracle import SLIDE_MS, TICKS, WINDOW_MS, Record, Row
 from tests.simulation.outside import AtLeastOnceSink, Outside, TransactionalSink
+
+T = TypeVar("T")
 
 KEYS = "abcdefg"
 END_MS = 1_000_000
@@ -81,6 +84,7 @@ class CountingJob:
     def __init__(self, *, seed: int, count: int = 150) -> None:
         self._random = Random(seed)
         self.inputs = records(count, self._random)
+        self._spread = self._random.random() < 0.4
         self.outside = Outside()
 
     def __call__(self, env: StreamExecutionEnvironment, simulation: Simulation) -> None:
@@ -94,6 +98,8 @@ class CountingJob:
         strategy = watermarks.with_timestamp_assigner(lambda record, _: record[1])
         source = CollectionSource(self.inputs)
         stream = env.from_source(source, strategy, "records").uid("records")
+        if self._spread:
+            stream = stream.rebalance().map(_same).uid("spread").set_parallelism(2)
         transactions = TransactionalSink(self.outside, simulation)
         counts = stream.key_by(_key).process(RunningCount(simulation)).name("count").uid("count")
         counts.sink_to(transactions).name("counts").uid("counts")
@@ -139,5 +145,5 @@ def _sliding_row(total: Record) -> Row:
     return ("sliding", *total)
 
 
-def _same(row: Row) -> Row:
-    return row
+def _same(record: T) -> T:
+    return record
