@@ -19,6 +19,8 @@ INTERNAL_FOLDERS = tuple(
 )
 _STANDARD_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
 _INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
+_CLIENTS = tuple(f"{folder}aiokafka/" for folder in _INSTALLED)
+"""Libraries that only connectors call."""
 SPOKEN_ERRORS = (ConfigurationError, JobExecutionError, RecoveryError, StateError)
 """Errors whose message says everything; where in the runtime they were raised says nothing."""
 
@@ -33,8 +35,8 @@ def format_failure(error: BaseException) -> str:
         return "".join(_traceback_lines(error)).rstrip()
     lines = [f"{type(error).__name__}: {error}\n"]
     lines += [f"  ({note})\n" for note in getattr(error, "__notes__", ())]
-    cause = _user_cause(error)
-    if cause is not None and isinstance(error, JobExecutionError) and not _said(cause):
+    cause = _shown_cause(error) if isinstance(error, JobExecutionError) else None
+    if cause is not None:
         lines.append("\n")
         lines += _traceback_lines(cause)
     return "".join(lines).rstrip()
@@ -71,23 +73,24 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
         sys.__excepthook__(kind, error, trace)
 
 
-def _user_cause(error: BaseException) -> BaseException | None:
+def _shown_cause(error: BaseException) -> BaseException | None:
+    """The first cause of `error` that says more than the sentence: one with lines of the user's.
+
+    Exceptions that the runtime itself raised, knowingly and with no line of the user's in it, are
+    in the sentence. Where something else failed with none of the user's lines, it is shown whole.
+    """
     cause = error.__cause__
     while isinstance(cause, OperatorFailure):
         cause = cause.__cause__
-    return cause
-
-
-def _said(error: BaseException) -> bool:
-    """Whether no line of the user's has part in it and the runtime raised it knowingly."""
-    if not _raised_here(traceback.extract_tb(error.__traceback__)):
-        return False
-    part: BaseException | None = error
-    while part is not None:
-        if any(_theirs(one.filename) for one in traceback.extract_tb(part.__traceback__)):
-            return False
-        part = part.__cause__
-    return True
+    first = cause
+    while cause is not None:
+        frames = traceback.extract_tb(cause.__traceback__)
+        if any(_theirs(one.filename) for one in frames):
+            return cause
+        if cause is first and not _raised_here(frames):
+            return cause
+        cause = cause.__cause__
+    return None
 
 
 def _raised_here(frames: list[traceback.FrameSummary]) -> bool:
@@ -134,7 +137,7 @@ def _internal(filename: str) -> bool:
 
 
 def _theirs(filename: str) -> bool:
-    """Neither the runtime nor Python's own library; what is installed may be the user's."""
-    if _internal(filename):
+    """Neither the runtime nor a library under it; what else is installed may be the user's."""
+    if _internal(filename) or filename.startswith(_CLIENTS):
         return False
     return not filename.startswith(_STANDARD_LIBRARY) or filename.startswith(_INSTALLED)

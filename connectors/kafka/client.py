@@ -18,6 +18,7 @@ from connectors.kafka.binding import (
     create_conn,
     kafka_errors,
 )
+from connectors.kafka.complaints import Complaints
 from connectors.kafka.errors import (
     KafkaConnectorError,
     KafkaTopicError,
@@ -39,6 +40,8 @@ _CONNECTION = frozenset(CLIENT_OPTIONS) - {
     "retry_backoff_ms",
     "connections_max_idle_ms",
 }
+PATIENCE_SECONDS = 2.0
+"""How long a request is repeated in silence."""
 _BACKOFF_SECONDS = 0.2
 MISSING_TOPIC_SECONDS = 3.0
 """How long a start looks for a topic that is not there: a new one takes a moment to be known."""
@@ -257,6 +260,8 @@ class KafkaCluster:
     async def _retried(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Repeats a request while its failure may pass, up to the configured time."""
         last: BaseException | None = None
+        complaints = Complaints(self.clock, "Kafka client")
+        began = self.clock.monotonic()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 while True:
@@ -271,6 +276,11 @@ class KafkaCluster:
                         self._coordinator = None
                         if self.client.cluster.brokers():
                             self.client.force_metadata_update()
+                        if self.clock.monotonic() - began > PATIENCE_SECONDS:
+                            complaints.say(
+                                f"could not {what} at {self.address} yet ({describe(error)}); "
+                                f"gives up after {self._timeout_ms} ms ({self._timeout_setting})"
+                            )
                     await self.clock.sleep(_BACKOFF_SECONDS)
         except TimeoutError as timeout:
             if isinstance(last, kafka_errors.UnknownTopicOrPartitionError):

@@ -142,6 +142,8 @@ class Options:
                 raise KafkaOptionError(f"{name} cannot be set: {_OWNED[keyword]}")
             raise KafkaOptionError(f"unknown Kafka setting {name!r}{self._nearest(name)}")
         converted = _convert(name, value, self.known[keyword])
+        if keyword == "bootstrap_servers" and converted:
+            _check_addresses(name, str(converted))
         return Options(self.known, {**self.values, keyword: converted})
 
     def text(self, keyword: str, default: str) -> str:
@@ -226,6 +228,17 @@ def sink_options() -> Options:
 
 def _keyword(name: str) -> str:
     return name.strip().replace(".", "_").replace("-", "_")
+
+
+def _check_addresses(name: str, addresses: str) -> None:
+    for address in map(str.strip, addresses.split(",")):
+        host, colon, port = address.rpartition(":")
+        has_port = bool(colon) and not address.endswith("]")
+        port_fits = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
+        if not address or "/" in address or (has_port and not (host and port_fits)):
+            raise KafkaOptionError(
+                f"{name} takes addresses such as 'host:9092', separated by commas, not {address!r}"
+            )
 
 
 def _convert(name: str, value: object, kind: type) -> object:

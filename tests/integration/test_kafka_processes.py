@@ -204,3 +204,20 @@ def test_an_unreachable_broker_fails_the_job(folder: JobFolder) -> None:
     assert ended.code == 1
     assert "localhost:1 within 2000 ms" in ended.err
     assert "default.api.timeout.ms" in ended.err or "max.block.ms" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_an_unparsable_record_is_named_once_and_for_all(
+    kafka: str, create_topic: TopicCreator, folder: JobFolder
+) -> None:
+    """Topic, partition and offset in the sentence, the deserializer's own lines below it."""
+    source = create_topic()
+    asyncio.run(produce(kafka, source, [b"1", b"{oops"]))
+    strict = "def parse(data):\n    return str(int(data)).encode()\n"
+    folder.write(strict + COPY.replace("value_deserializer=bytes", "value_deserializer=parse"))
+    ended = folder.run("--", kafka, source, create_topic())
+    assert ended.code == 1
+    report = ended.err[ended.err.index("JobExecutionError") :].splitlines()
+    assert f"{source}[0]@1" in report[0]
+    assert [line.split('"')[1] for line in report if line.startswith("  File")] == [str(folder.job)]
+    assert report[-1].startswith("ValueError: invalid literal for int()")

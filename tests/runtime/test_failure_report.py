@@ -7,7 +7,7 @@ import pytest
 
 from runtime.environment import StreamExecutionEnvironment
 from runtime.errors import ConfigurationError, JobExecutionError, OperatorFailure
-from runtime.failure_report import format_failure, user_location
+from runtime.failure_report import format_failure, is_refusal, user_location
 
 
 def caught(action: Callable[[], object]) -> BaseException:
@@ -77,3 +77,27 @@ def test_the_location_of_an_error_is_the_users_call() -> None:
     path, line = user_location(error).rsplit(":", 1)
     assert path == __file__
     assert "set_parallelism(0)" in Path(path).read_text().splitlines()[int(line) - 1]
+
+
+def test_what_the_runtime_refuses_ends_at_the_users_line() -> None:
+    """How it found out is nobody's affair."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    error = caught(lambda: env.from_sequence(3, 0))
+    assert is_refusal(error)
+    text = format_failure(error)
+    assert "from_sequence(3, 0)" in text.splitlines()[-2] or "^" in text.splitlines()[-2]
+    assert "/operators/" not in text
+
+
+def test_the_users_own_mistakes_are_no_refusals() -> None:
+    """A ValueError of user code keeps its traceback."""
+    error = caught(lambda: parse("x"))
+    assert not is_refusal(error)
+    assert "in parse" in format_failure(error)
+
+
+def test_a_sentence_that_says_all_has_no_traceback_below_it() -> None:
+    """The runtime knew what it refused; none of the user's lines were running."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).flat_map(lambda _: "text").print()
+    assert "\n" not in format_failure(caught(env.execute))

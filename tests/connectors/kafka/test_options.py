@@ -33,6 +33,21 @@ def test_dotted_names_and_keywords_are_one_setting(
     assert source_options().with_option(name, value).values == {keyword: read}
 
 
+@pytest.mark.parametrize(
+    "addresses", ["broker:9092", "broker", "a:1, b:2", "[::1]:9092", "[::1]", "10.0.0.1:65535"]
+)
+def test_addresses_may_have_a_port(addresses: str) -> None:
+    """Names, numbers, several of them."""
+    assert source_options().with_option("bootstrap.servers", addresses).bootstrap_servers
+
+
+@pytest.mark.parametrize("bad", ["a:b", "a:", ":9092", "a:0", "a:65536", "http://a:9092", "a:1,"])
+def test_what_is_no_address_is_refused_before_anything_is_asked(bad: str) -> None:
+    """It would otherwise be looked for until the time is up."""
+    with pytest.raises(KafkaOptionError, match="takes addresses such as 'host:9092'"):
+        source_options().with_option("bootstrap.servers", bad)
+
+
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     """Sources and sinks know different ones."""
     with pytest.raises(KafkaOptionError, match=r"did you mean 'fetch.min.bytes'"):
