@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import length_hint
-from types import CoroutineType
+from types import CodeType, CoroutineType
 from typing import TypeAlias
 
 from operators.elements import RecordBatch
@@ -99,14 +99,19 @@ class FusedStages:
 
     def _stage_of(self, error: BaseException) -> ChainNode:
         """The operator whose function raised: the line of the loop says which."""
-        codes = {self._untimed.__code__, self._timed.__code__}
         trace = error.__traceback__
         while trace is not None:
-            code = trace.tb_frame.f_code
-            if code in codes:
-                return self._run[trace.tb_lineno - code.co_firstlineno - _LINES_BEFORE_STAGES]
+            stage = self.stage_at(trace.tb_frame.f_code, trace.tb_lineno)
+            if stage is not None:
+                return stage
             trace = trace.tb_next
         return self._last
+
+    def stage_at(self, code: CodeType, line: int) -> ChainNode | None:
+        """The operator whose function the loop calls in a line; None for other code."""
+        if code not in {self._untimed.__code__, self._timed.__code__}:
+            return None
+        return self._run[line - code.co_firstlineno - _LINES_BEFORE_STAGES]
 
 
 _LINES_BEFORE_STAGES = 3

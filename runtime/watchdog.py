@@ -7,10 +7,13 @@ import logging
 import sys
 import threading
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Protocol, Self
 
 from runtime.chain import ChainNode
+from runtime.failure_report import INTERNAL_FOLDERS
+from runtime.fusion import FusedStages
+from runtime.task import Task
 from statebackends.clock import Clock, ScheduledCall
 
 logger = logging.getLogger(__name__)
@@ -21,6 +24,14 @@ BLOCKED_SECONDS = 5.0
 
 DUMP_SECONDS = 30.0
 """After this long the stack is dumped even if C code keeps the interpreter lock."""
+
+LOOKS = 5
+"""How often the thread looks within the time after which it reports."""
+
+_TASK_FILE = Task.run.__code__.co_filename
+
+FRAMES_MAX = 6
+"""Most frames of a report: where user code begins, and where it stands."""
 
 
 class WatchedAttempt(Protocol):
@@ -39,10 +50,22 @@ class BlockedLoopWatchdog:
     the stack to stderr.
     """
 
-    def __init__(self, clock: Clock, attempt: WatchedAttempt, *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        attempt: WatchedAttempt,
+        *,
+        enabled: bool = True,
+        heartbeat_ms: int = HEARTBEAT_MS,
+        blocked_seconds: float = BLOCKED_SECONDS,
+        dump_seconds: float = DUMP_SECONDS,
+    ) -> None:
         self._clock = clock
         self._attempt = attempt
         self._enabled = enabled
+        self._heartbeat_ms = heartbeat_ms
+        self._blocked_seconds = blocked_seconds
+        self._dump_seconds = dump_seconds
         self._beat = 0
         self._ended = threading.Event()
         self._call: ScheduledCall | None = None
@@ -75,26 +98,56 @@ class BlockedLoopWatchdog:
             check()
         if self._beat % 2:
             # Re-arming costs up to 0.2 ms, so not at each beat.
-            faulthandler.dump_traceback_later(DUMP_SECONDS, file=sys.__stderr__ or sys.stderr)
-        self._call = self._clock.call_at(self._clock.now_ms() + HEARTBEAT_MS, self._on_beat)
+            faulthandler.dump_traceback_later(self._dump_seconds, file=sys.__stderr__ or sys.stderr)
+        self._call = self._clock.call_at(self._clock.now_ms() + self._heartbeat_ms, self._on_beat)
 
     def _watch(self) -> None:
-        reported = -1
-        while True:
-            beat = self._beat
-            if self._ended.wait(BLOCKED_SECONDS):
-                return
-            if self._beat == beat and reported != beat:
-                reported = beat
+        beat = looks = 0
+        while not self._ended.wait(self._blocked_seconds / LOOKS):
+            if self._beat != beat:
+                beat, looks = self._beat, 0
+                continue
+            looks += 1
+            if looks == LOOKS:
                 logger.warning("%s", self._describe())
 
     def _describe(self) -> str:
-        stack = sys._current_frames().get(self._loop_thread)
-        where = "".join(traceback.format_stack(stack)[-3:]) if stack is not None else ""
-        busy = [node for node in self._attempt.nodes if node.busy]
-        name = busy[-1].context.operator_name if busy else "unknown"
+        frame = sys._current_frames().get(self._loop_thread)
         return (
-            f"the event loop has been blocked for {BLOCKED_SECONDS:g} s in operator {name!r}:"
-            " nothing else of the job runs meanwhile; move blocking calls out of the function"
-            f" (asyncio.to_thread, an async client)\n{where}"
+            f"the event loop has been blocked for {self._blocked_seconds:g} s in operator"
+            f" {self._operator_in(frame)!r}: nothing else of the job runs meanwhile; move blocking"
+            f" calls out of the function (asyncio.to_thread, an async client)\n{_where(frame)}"
         )
+
+    def _operator_in(self, frame: FrameType | None) -> str:
+        """The operator that the loop is in; others may be busy as well, but suspended."""
+        inner: FrameType | None = None
+        while frame is not None:
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, FusedStages) and inner is not None:
+                stage = owner.stage_at(inner.f_code, inner.f_lineno)
+                if stage is not None:
+                    return stage.context.operator_name
+            # Where operators are opened, told or cut, the runtime's loop variable has the node.
+            for node in (frame.f_locals.get("node"), owner):
+                if isinstance(node, ChainNode):
+                    return node.context.operator_name
+            if isinstance(owner, Task):
+                # No chain in between: it polls its source.
+                return owner.head.context.operator_name
+            frame, inner = frame.f_back, frame
+        busy = [node for node in self._attempt.nodes if node.busy]
+        return busy[-1].context.operator_name if busy else "unknown"
+
+
+def _where(frame: FrameType | None) -> str:
+    """The user's part of a stack: from the first line of user code within the job on."""
+    frames = traceback.extract_stack(frame) if frame is not None else []
+    internal = [one.filename.startswith(INTERNAL_FOLDERS) for one in frames]
+    # Below the job there may be the user's main program, which runs it.
+    task = next((i for i, one in enumerate(frames) if one.filename == _TASK_FILE), 0)
+    begin = next((i for i in range(task, len(frames)) if not internal[i]), None)
+    shown = frames[-FRAMES_MAX:] if begin is None else frames[begin:]
+    if len(shown) > FRAMES_MAX:
+        shown = shown[: FRAMES_MAX // 2] + shown[-(FRAMES_MAX // 2) :]
+    return "".join(traceback.format_list(shown))
