@@ -20,11 +20,12 @@ from operators.elements import (
 )
 from runtime.channel import Channel
 from runtime.errors import USER_FAILURES
+from statebackends.key_memo import make_room
 from statebackends.keygroups import key_group_of, subtask_of
 from statebackends.keys import encode_key
 
 ROUTES_REMEMBERED_MAX = 65_536
-"""Keys whose target a writer remembers; the memo is dropped whole when it is full."""
+"""Keys whose target a writer remembers; the oldest are dropped when they are so many."""
 
 ControlElement = Watermark | WatermarkStatus | CheckpointBarrier | CheckpointCancelled | EndOfInput
 
@@ -163,8 +164,7 @@ class KeyGroupWriter(RecordWriter):
         if target is None:
             group = key_group_of(encode_key(key), self._max_parallelism)
             target = subtask_of(group, self._max_parallelism, len(self.channels))
-            if len(routes) >= ROUTES_REMEMBERED_MAX:
-                routes.clear()
+            make_room(routes, ROUTES_REMEMBERED_MAX)
             routes[key] = target
         return target
 

@@ -21,7 +21,7 @@ from statebackends.heap_snapshot import (
 )
 from statebackends.heap_states import ROW_STATES, TABLE_STATES, bind
 from statebackends.heap_tables import HeapNamespaceTable, HeapRows, HeapState
-from statebackends.key_memo import MEMO_KEYS_MAX, KeyMemo, check_hashable, unhashable
+from statebackends.key_memo import KeyMemo, check_hashable, make_room, unhashable
 from statebackends.keygroups import KeyGroupRange, check_max_parallelism
 from statebackends.keys import SELF_REPRESENTING
 from statebackends.mutability import IMMUTABLE_TYPES, copy_value
@@ -147,8 +147,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         # A key that Python holds for different (a local time that comes twice) would keep a row
         # in the memo after its removal.
         if key is representative or key == representative:
-            if len(self.row_memo) >= MEMO_KEYS_MAX:
-                self.row_memo.clear()
+            make_room(self.row_memo)
             self.row_memo[key] = row
 
     def attach_row(self) -> Row:

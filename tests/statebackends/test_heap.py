@@ -100,7 +100,7 @@ def test_what_was_touched_is_forgotten_with_the_key(backend):
 
 
 def test_more_keys_than_the_memo_holds_keep_their_state():
-    """The memo is emptied, the rows are not."""
+    """The memo forgets keys, the rows stay."""
     backend = HeapKeyedStateBackend(KeyGroupRange(0, 9), 10)
     descriptor = ReducingStateDescriptor("n", lambda a, b: a + b)
     keys = list(range(MEMO_KEYS_MAX + 10))
