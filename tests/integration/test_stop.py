@@ -87,6 +87,23 @@ async def test_a_stop_under_load_loses_and_doubles_nothing(
     assert len((stopped.out + last.out).splitlines()) == len(job.windows())
 
 
+async def test_a_stop_while_state_is_restored_leaves_the_checkpoint_as_it_was(
+    tmp_path: Path,
+) -> None:
+    """The job leaves before its first record; the next start begins where this one did."""
+    job = CountingJob(tmp_path, count=100_000, keys=20_000, rate=None)
+    first = job.folder.start()
+    read_until(first, "is complete")
+    first.kill()
+    output = outcome(first).out
+    second = job.folder.start("--from", "latest", "-p", "2")
+    read_until(second, "starts from checkpoint")
+    output = output[: output.rfind("\n") + 1] + ended_cleanly(second, signal.SIGTERM).out
+    last = job.folder.run("--from", "latest")
+    assert last.code == 0, last.err
+    await job.assert_exact(output + last.out)
+
+
 def test_a_stop_of_an_idle_job_comes_at_once(tmp_path: Path) -> None:
     """While its source waits for an hour."""
     folder = JobFolder(tmp_path)

@@ -112,7 +112,7 @@ class CountingJob:
         random = self._random
         checkpoints.set_max_concurrent_checkpoints(random.choice((1, 1, 3)))
         # A checkpoint that expires is to be met, and is not to end the job.
-        timeout_ms, tolerated = random.choice(((100, 1_000), (5_000, 0), (5_000, 3)))
+        timeout_ms, tolerated = random.choice(((300, 1_000), (5_000, 0), (5_000, 3)))
         checkpoints.set_checkpoint_timeout(timeout_ms)
         checkpoints.set_tolerable_checkpoint_failure_number(tolerated)
 
