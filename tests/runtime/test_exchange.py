@@ -90,7 +90,7 @@ def test_one_receiver_gets_the_batch_without_a_copy() -> None:
 
 
 def test_the_memo_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full memo is dropped whole, and routing stays the same."""
+    """A full memo drops its oldest keys, and routing stays the same."""
     monkeypatch.setattr(exchange, "ROUTES_REMEMBERED_MAX", 10)
     out, other = channels(4), channels(4)
     writer = by_key(out)
