@@ -27,11 +27,11 @@ def field_getter(field: Field) -> Callable[[object], object]:
 
     def named(record: object) -> object:
         if isinstance(record, dict):
-            return record[field]
+            return record[field]  # The user's function.
         if isinstance(record, Mapping):
-            value: object = record[field]
+            value: object = record[field]  # The user's function.
             return value
-        found: object = getattr(record, field)
+        found: object = getattr(record, field)  # The user's function.
         return found
 
     return named

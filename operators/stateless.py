@@ -26,7 +26,7 @@ class MapOperator(UserFunctionOperator):
         values = batch.values
         self._size = len(values)
         records = self._records = iter(values)
-        results = list(map(self.call, records))
+        results = list(map(self.call, records))  # The user's function.
         if len(results) != len(values):
             raise _stopped("map")
         if results and type(results[0]) is CoroutineType:
@@ -47,7 +47,7 @@ class FilterOperator(UserFunctionOperator):
         values = batch.values
         self._size = len(values)
         records = self._records = iter(values)
-        verdicts = list(map(self.call, records))
+        verdicts = list(map(self.call, records))  # The user's function.
         if len(verdicts) != len(values):
             raise _stopped("filter")
         if verdicts and type(verdicts[0]) is CoroutineType:
@@ -79,7 +79,7 @@ class FlatMapOperator(UserFunctionOperator):
         values_out: list[object] = []
         timestamps_out: list[int | None] = []
         for value, timestamp in zip(records, timestamps or repeat(None), strict=False):
-            results = flat_map(value)
+            results = flat_map(value)  # The user's function.
             if results.__class__ is not GeneratorType:
                 if results is None:
                     continue

@@ -249,6 +249,8 @@ class WindowOperator(StreamOperator, Generic[V]):
         self, result: TriggerResult, window: Window, last: bool = False
     ) -> Iterator[StreamElement]:
         """Fires and purges as the trigger said; `last`: the window is removed right after."""
+        if type(result) is not TriggerResult:
+            raise TypeError(f"a trigger must return a TriggerResult, not {result!r:.80}")
         contents = self._contents_of(window)
         if contents is ABSENT:
             return

@@ -22,6 +22,7 @@ class JobFuture(Generic[T]):
         self._job = job
 
     def __await__(self) -> Generator[Any, None, T]:
+        self._note_asked()
         return asyncio.wrap_future(self._future).__await__()
 
     def result(self, timeout: float | None = None) -> T:
@@ -35,6 +36,7 @@ class JobFuture(Generic[T]):
             raise RuntimeError(
                 "result() would block the event loop that runs the job; await this instead"
             )
+        self._note_asked()
         return self._future.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -54,6 +56,10 @@ class JobFuture(Generic[T]):
     def cancelled(self) -> bool:
         """False: who waits cannot cancel the work."""
         return False
+
+    def _note_asked(self) -> None:
+        if self._future is self._job.future:
+            self._job.asked = True
 
     def cancel(self) -> bool:
         """Does nothing and returns False; `JobClient.cancel` ends the job."""

@@ -110,7 +110,7 @@ class KeyGroupWriter(RecordWriter):
         values = batch.values
         selected = iter(values)
         try:
-            keys = list(map(self._key_selector, selected))
+            keys = list(map(self._key_selector, selected))  # The user's function.
         except USER_FAILURES as error:
             index = len(values) - length_hint(selected) - 1
             raise self._failure(error, batch, index) from error

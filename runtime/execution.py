@@ -50,23 +50,24 @@ def execute_here(graph: StreamGraph, config: JobConfig) -> JobExecutionResult:
 def execute_beside(graph: StreamGraph, config: JobConfig, *, log_failure: bool = True) -> JobHandle:
     """Starts the job in a thread of its own, which keeps the process alive until it has ended.
 
-    A failure is in the handle's future, which nobody may ever ask; so it is logged as well.
+    A failure is in the handle's future; unless somebody has asked for that, it is logged as well.
     """
     check_platform()
     job = JobHandle(graph, config)
+    job.asked = not log_failure
 
     def run() -> None:
         try:
             _run_loop(job)
         except Exception as error:
-            if log_failure:
+            if not job.asked:
                 logger.error("%s", format_failure(error))
         finally:
             stop_signals.forget(job)
 
     stop_signals.watch(job)
     job.thread = threading.Thread(target=run, name=f"job {config.name}")
-    _beside[:] = [one for one in _beside if not one.future.done()]
+    _beside[:] = [one for one in _beside if not one.future.done() or _unnoticed(one)]
     _beside.append(job)
     job.thread.start()
     return job
@@ -75,12 +76,15 @@ def execute_beside(graph: StreamGraph, config: JobConfig, *, log_failure: bool =
 def wait_for_jobs() -> bool:
     """Waits for the jobs that `execute_beside` started and that still run.
 
-    Returns whether all of those ended well; one that had ended before was its starter's affair.
+    Returns whether all ended well; a failure that was asked for was its asker's affair.
     """
-    running = [job for job in _beside if not job.future.done()]
-    for job in running:
+    for job in _beside:
         job.wait()
-    return all(job.future.exception() is None for job in running)
+    return not any(_unnoticed(job) for job in _beside)
+
+
+def _unnoticed(job: JobHandle) -> bool:
+    return job.future.done() and job.future.exception() is not None and not job.asked
 
 
 def execute_within(graph: StreamGraph, config: JobConfig) -> JobHandle:

@@ -21,6 +21,10 @@ _STANDARD_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
 _INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
 _CLIENTS = tuple(f"{folder}aiokafka/" for folder in _INSTALLED)
 """Libraries that only connectors call."""
+USER_CALL = "# The user's function."
+"""Ends the lines of the runtime that call what the user gave."""
+GENERATED_LOOPS = ("untimed", "timed")
+"""The functions that `fusion.py` generates."""
 SPOKEN_ERRORS = (ConfigurationError, JobExecutionError, RecoveryError, StateError)
 """Errors whose message says everything; where in the runtime they were raised says nothing."""
 
@@ -87,6 +91,8 @@ def _shown_cause(error: BaseException) -> BaseException | None:
         frames = traceback.extract_tb(cause.__traceback__)
         if any(_theirs(one.filename) for one in frames):
             return cause
+        if _after_user_call(frames) == []:
+            return None
         if cause is first and not _raised_here(frames):
             return cause
         cause = cause.__cause__
@@ -124,12 +130,30 @@ def _user_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.Fram
     frames = list(stack)
     first = next((i for i, frame in enumerate(frames) if _theirs(frame.filename)), None)
     if first is None:
-        return frames
+        called = _after_user_call(frames)
+        return frames if called is None else called
     frames = frames[first:]
     if _raised_here(frames):
         while _internal(frames[-1].filename):
             frames.pop()
     return frames
+
+
+def _after_user_call(
+    frames: list[traceback.FrameSummary],
+) -> list[traceback.FrameSummary] | None:
+    """The frames below a call of what the user gave, where that is Python's own (`int`).
+
+    None if there was no such call. The loops that call it are marked; a generated one, whose
+    lines are nowhere to be read, is known by its name.
+    """
+    last = next((i for i in reversed(range(len(frames))) if _internal(frames[i].filename)), None)
+    if last is None:
+        return None
+    generated = frames[last].name in GENERATED_LOOPS
+    if generated or (frames[last].line or "").endswith(USER_CALL):
+        return frames[last + 1 :]
+    return None
 
 
 def _internal(filename: str) -> bool:

@@ -123,7 +123,7 @@ _Loops: TypeAlias = tuple[
 
 def _checked(function: Callable[[object], object]) -> Callable[[object], object]:
     def call(value: object) -> object:
-        result = function(value)
+        result = function(value)  # The user's function.
         if type(result) is CoroutineType:
             refuse_coroutines([result], "the function")
         return result

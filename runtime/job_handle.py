@@ -34,6 +34,8 @@ class JobHandle:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: threading.Thread | None = None
         """The thread that exists for this job only, if there is one."""
+        self.asked = False
+        """Somebody waits for the outcome or has got it, so that a failure is not lost."""
         self._graph = graph
         self._run: JobRun | None = None
         self._stop_reason: str | None = None

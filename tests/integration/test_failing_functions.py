@@ -1,5 +1,6 @@
 """Whatever a user function does wrong comes out as one sentence and the user's own lines."""
 
+import json
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -9,6 +10,8 @@ from operators.datastream import DataStream
 from runtime import (
     JobExecutionError,
     StreamExecutionEnvironment,
+    Trigger,
+    TumblingEventTimeWindows,
     WatermarkGenerator,
     WatermarkStrategy,
 )
@@ -204,3 +207,54 @@ def test_a_value_of_state_that_cannot_be_copied_is_refused() -> None:
     first, _ = report(lambda numbers: numbers.map(Lock).key_by(lambda _: 1).reduce(lambda a, _: a))
     assert "TypeError: cannot copy a lock" in first
     assert "keep in state only what copy.deepcopy can copy" in first
+
+
+@pytest.mark.parametrize(
+    ("build", "message", "lines"),
+    [
+        (lambda s: s.map(str).map(ord).map(bytes.decode), "TypeError(descriptor 'decode'", 0),
+        (lambda s: s.map(bytes.decode), "TypeError(descriptor 'decode'", 0),
+        (lambda s: s.filter(len), "TypeError(object of type 'int' has no len())", 0),
+        (lambda s: s.map(lambda n: {"n": n}).key_by("m").reduce(max), "KeyError('m')", 0),
+        (lambda s: s.map(lambda n: "{").map(json.loads), "JSONDecodeError(Expecting prop", 8),
+    ],
+    ids=["fused", "map", "filter", "field", "json"],
+)
+def test_a_failing_builtin_is_reported_without_lines_of_the_runtime(
+    build: Callable[[Numbers], DataStream[Any]], message: str, lines: int
+) -> None:
+    """It has no lines of its own; those of a module of Python are shown."""
+    first, rest = report(build)
+    assert message in first
+    assert len(rest.splitlines()) >= lines
+    assert bool(rest) == bool(lines)
+    assert "/runtime/" not in rest
+    assert "/operators/" not in rest
+
+
+class WordsTrigger(Trigger[Any, Any]):
+    """A trigger that has not read what to return."""
+
+    def on_element(self, element: object, timestamp: int, window: object, ctx: object) -> Any:
+        """Not a TriggerResult."""
+        return "fire"
+
+    on_event_time = on_processing_time = on_element  # type: ignore[assignment]  # never called
+
+    def clear(self, window: object, ctx: object) -> None:
+        """Nothing to clear."""
+
+
+def test_a_trigger_that_returns_no_result_is_refused() -> None:
+    """Naming what it returned."""
+    windows = TumblingEventTimeWindows.of(1_000)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    assigned = strategy.with_timestamp_assigner(lambda number, _: number)
+
+    def build(numbers: Numbers) -> DataStream[Any]:
+        timed = numbers.assign_timestamps_and_watermarks(assigned).key_by(lambda _: 1)
+        return timed.window(windows).trigger(WordsTrigger()).count()
+
+    first, rest = report(build)
+    assert first.endswith("TypeError(a trigger must return a TriggerResult, not 'fire')")
+    assert rest == ""

@@ -148,3 +148,29 @@ def test_a_job_name_may_hold_anything_that_a_folder_cannot(folder: JobFolder) ->
     ended = folder.run("--checkpoint-interval", "1s")
     assert ended.code == 0
     assert len(list((folder.path / "checkpoints").iterdir())) == 1
+
+
+FAILS_ASIDE = """
+from runtime import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).map(lambda n: n / 0).print()
+client = env.execute_async("aside")
+while not client.get_job_status().result().is_terminal_state():
+    pass
+"""
+
+
+def test_a_failure_aside_that_nobody_asked_about_fails_the_process(folder: JobFolder) -> None:
+    """Also if it came before the end of the job file."""
+    folder.write(FAILS_ASIDE)
+    ended = folder.run()
+    assert ended.code == 1
+    assert ended.err.count("JobExecutionError: job 'aside' failed") == 1
+
+
+def test_a_failure_aside_is_the_affair_of_who_asked_about_it(folder: JobFolder) -> None:
+    """The job file has it in hand and may end well."""
+    folder.write(FAILS_ASIDE + "print(client.get_job_execution_result().exception())")
+    ended = folder.run()
+    assert ended.code == 0
+    assert ended.out.startswith("job 'aside' failed in operator 'Map'")
