@@ -14,7 +14,7 @@ from runtime.checkpoint import CheckpointCoordinator
 from runtime.checkpoint_messages import AttemptId
 from runtime.clock import turn_seconds
 from runtime.config import JobConfig
-from runtime.errors import ConfigurationError, JobExecutionError, RecoveryError
+from runtime.errors import ConfigurationError, JobExecutionError, OperatorFailure, RecoveryError
 from runtime.failure_kinds import describe_failure, is_permanent, user_cause
 from runtime.failure_report import format_failure
 from runtime.job_folder import FileSystemJobFolder, JobFolder, RunStatus
@@ -25,6 +25,7 @@ from runtime.restart import RestartStrategy, restart_strategy
 from runtime.start_point import StartPoint, choose_start, restart_point
 from runtime.statistics import count_records, lowest_sink_watermark
 from runtime.subtask_checkpoints import ChildSlots
+from runtime.supervisor import StuckTasksError
 from runtime.thread_work import THREAD_WORK
 from runtime.turn import LoopTurn
 from runtime.watchdog import BlockedLoopWatchdog
@@ -187,6 +188,10 @@ class JobRun:
             except (ConfigurationError, RecoveryError):
                 self._end(JobStatus.FAILED)
                 raise
+            except StuckTasksError as error:
+                # What did not end may still write: no new start beside it in this process.
+                self._end(JobStatus.FAILED)
+                raise self._failed(error) from error
             except Exception as error:
                 if self._stop_wanted_now():
                     logger.warning("while stopping: %s", describe_failure(error))
@@ -249,7 +254,10 @@ class JobRun:
             restored=restored,
             checkpoints=driven,
         )
-        if not self._stopping:
+        if self._stopping:
+            # The stop came while the state was being restored.
+            self._attempt.cancel()
+        else:
             self._status = JobStatus.RUNNING
         try:
             with BlockedLoopWatchdog(clock, self._attempt, enabled=self._watched):
@@ -369,7 +377,12 @@ class JobRun:
         logger.info("job %r %s", self._config.name, start.text)
 
     def _failed(self, error: Exception) -> JobExecutionError:
-        return JobExecutionError(f"job {self._config.name!r} failed {describe_failure(error)}")
+        failed = JobExecutionError(f"job {self._config.name!r} failed {describe_failure(error)}")
+        if isinstance(error, OperatorFailure):
+            # The cause is the user's exception, which does not have them.
+            for note in getattr(error, "__notes__", ()):
+                failed.add_note(note)
+        return failed
 
 
 def _turn_ended() -> None:

@@ -227,7 +227,7 @@ async def test_a_failing_hook_declines_the_checkpoint() -> None:
     def fail(checkpoint_id: int) -> None:
         raise ValueError("user code")
 
-    subtask.operator.snapshot_state = fail  # type: ignore[method-assign]  # fails
+    subtask.operator.snapshot_state = fail  # type: ignore[method-assign]  # it is to fail
     subtask.checkpoints.take(barrier(1), finished=False)
     await subtask.done()
     ((kind, _, reason),) = subtask.replies
