@@ -214,7 +214,7 @@ class JobRun:
             await self._wait(strategy.delay_ms)
             if checkpoints is not None and self._last_checkpoint is not None:
                 assert start is not None
-                start = await restart_point(checkpoints[1], start)
+                start = await restart_point(checkpoints[1], start, self._last_checkpoint[0])
                 self._tell(start)
         self._end(JobStatus.CANCELED)
 

@@ -94,19 +94,32 @@ async def latest_start(folder: JobFolder) -> StartPoint:
     return StartPoint(checkpoint, highest + 1, text, tuple(skipped))
 
 
-async def restart_point(folder: JobFolder, start: StartPoint) -> StartPoint:
+async def restart_point(
+    folder: JobFolder, start: StartPoint, completed_id: int | None = None
+) -> StartPoint:
     """Where the next attempt of a run begins that began at `start`.
 
     That is the newest whole checkpoint that this run completed, else `start` again: what former
-    runs left behind was not chosen then and is not chosen now.
+    runs left behind was not chosen then and is not chosen now. `completed_id` is the newest that
+    the run is known to have completed.
+
+    Raises `RecoveryError` if the run completed one and none of its own can be used any more: what
+    its sinks have put out since the start would come a second time.
     """
     first_id = start.first_checkpoint_id
     own = [id_ for id_ in await folder.storage.checkpoints() if id_ >= first_id]
     skipped: list[SkippedCheckpoint] = []
     checkpoint = await _newest_whole(folder, own, skipped)
-    if checkpoint is None:
-        return replace(start, skipped=tuple(skipped))
-    return StartPoint(checkpoint, first_id, f"starts from {checkpoint.label}", tuple(skipped))
+    if checkpoint is not None:
+        return StartPoint(checkpoint, first_id, f"starts from {checkpoint.label}", tuple(skipped))
+    if completed_id is not None:
+        lost = [f"; checkpoint {one.checkpoint_id}: {one.reason}" for one in skipped]
+        raise RecoveryError(
+            f"this run completed checkpoint {completed_id} in {folder.label}, and none of its"
+            f" checkpoints is usable any more{''.join(lost)}; bring the folder back and start with"
+            f" --from {LATEST}, or begin anew with --fresh"
+        )
+    return replace(start, skipped=tuple(skipped))
 
 
 async def open_checkpoint(

@@ -257,3 +257,27 @@ def test_a_function_that_gives_the_wrong_thing_is_refused_at_the_first_record(
     assert first.startswith("JobExecutionError: job 'job' failed in operator")
     assert message in first
     assert ended.err.count("\n") == 1
+
+
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew(tmp_path: Path) -> None:
+    """What it had put out since its start would come a second time."""
+    folder = JobFolder(tmp_path)
+    folder.write(
+        COUNT.replace("self.sum.update", "lose(number)\n        self.sum.update").replace(
+            "env =",
+            "import os, shutil\n"
+            "def lose(number):\n"
+            "    if os.path.exists('checkpoints/sums/chk-2/metadata'):\n"
+            "        shutil.rmtree('checkpoints')\n"
+            "        raise OSError('disk lost')\n"
+            "env =",
+            1,
+        )
+    )
+    delay = ("--set", "restart-strategy.type=fixed-delay", "--set")
+    ended = folder.run(*delay, "restart-strategy.fixed-delay.delay=10ms")
+    assert ended.code == 1
+    said = ended.err.splitlines()[-1]
+    assert said.startswith("RecoveryError: this run completed checkpoint ")
+    assert "begin anew with --fresh" in said
+    assert "OSError(disk lost)" in ended.err

@@ -223,3 +223,14 @@ async def test_a_restart_before_the_first_checkpoint_starts_as_the_run_did(
 
     assert chosen(await restart_point(folder, fresh)) is None
     assert chosen(await restart_point(folder, older)) == 3
+
+
+async def test_a_run_that_has_lost_its_checkpoints_does_not_begin_anew(
+    folder: FileSystemJobFolder,
+) -> None:
+    """The damaged ones are named, with what to do."""
+    start = await choose(folder, RecoverySettings())
+    await save(folder, 1)
+    (folder.path / "chk-1" / "state").write_bytes(b"")
+    with pytest.raises(RecoveryError, match=r"completed checkpoint 1 .*; checkpoint 1: .*--fresh"):
+        await restart_point(folder, start, 1)
