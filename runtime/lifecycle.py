@@ -38,11 +38,14 @@ async def finish_operators(nodes: Sequence[ChainNode]) -> None:
 
 
 async def close_operators(nodes: Sequence[ChainNode]) -> list[Exception]:
-    """Closes each operator whatever becomes of the others; returns what went wrong."""
+    """Closes each operator, clients too, whatever fails on the way; returns what went wrong."""
     errors: list[Exception] = []
     for node in nodes:
         try:
             node.operator.close()
+        except USER_FAILURES as error:
+            errors.append(node.failure(error, doing="closing"))
+        try:
             await node.operator.close_async()
         except USER_FAILURES as error:
             errors.append(node.failure(error, doing="closing"))

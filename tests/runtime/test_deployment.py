@@ -217,7 +217,8 @@ async def test_every_subtask_has_an_operator_and_a_context_of_its_own() -> None:
     context: Any = nodes[1].context
     assert (context.operator_name, context.uid) == ("target", "target")
     assert (context.subtask_index, context.parallelism, context.max_parallelism) == (1, 2, 8)
-    assert (context.attempt, context.job_name, context.job_parameters) == (2, "job", {"a": "b"})
+    # The second attempt, counted from 0.
+    assert (context.attempt, context.job_name, context.job_parameters) == (1, "job", {"a": "b"})
     assert context.restored_checkpoint_id is None
 
 

@@ -1,0 +1,58 @@
+"""A task's queue of requests."""
+
+import asyncio
+
+import pytest
+
+from runtime.mailbox import Mail, Mailbox
+from runtime.wakeup import Wakeup
+
+
+def mail(name: str, log: list[str], *, between: bool = False) -> Mail:
+    return Mail(lambda: log.append(name), between_records=between)
+
+
+@pytest.fixture
+async def wakeup() -> Wakeup:
+    return Wakeup(asyncio.get_running_loop())
+
+
+async def test_mail_is_taken_in_the_order_it_came(wakeup: Wakeup) -> None:
+    """Of all kinds."""
+    log: list[str] = []
+    box = Mailbox(wakeup)
+    for name in "abc":
+        box.put(mail(name, log, between=name == "b"))
+    while (one := box.take()) is not None:
+        one.run()
+    assert log == ["a", "b", "c"]
+
+
+async def test_timers_are_taken_past_other_mail(wakeup: Wakeup) -> None:
+    """The others keep their order and wait."""
+    log: list[str] = []
+    box = Mailbox(wakeup)
+    for name in "aBcD":
+        box.put(mail(name, log, between=name.isupper()))
+    while (one := box.take(between_records=True)) is not None:
+        one.run()
+    assert log == ["B", "D"]
+    assert len(box.mails) == 2
+
+
+async def test_mail_wakes_the_task(wakeup: Wakeup) -> None:
+    """Whatever it waits for."""
+    waiting = wakeup.waiting()
+    Mailbox(wakeup).put(mail("a", []))
+    assert waiting.done()
+
+
+async def test_a_closed_mailbox_takes_nothing(wakeup: Wakeup) -> None:
+    """What is left is dropped, and so is what still comes."""
+    box = Mailbox(wakeup)
+    box.put(mail("a", []))
+    box.close()
+    waiting = wakeup.waiting()
+    box.put(mail("b", []))
+    assert box.take() is None
+    assert not waiting.done()
