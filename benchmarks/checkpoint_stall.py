@@ -36,6 +36,7 @@ PAUSE_BAR = 0.020
 MEMORY_BAR = 2.3
 INTERVAL_MS = 4_000
 SAMPLE_SECONDS = 0.05
+WITHOUT_SECONDS = 5.0
 
 
 class _CountedInteger(KeyedProcessFunction[int, int, int]):
@@ -53,10 +54,10 @@ class _CountedList(KeyedProcessFunction[int, int, int]):
     """Replaces a list of three by record; puts out nothing."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.figures = runtime_context.get_state(ValueStateDescriptor("figures"))
+        self.figures = runtime_context.get_state(ValueStateDescriptor[list[int]]("figures"))
 
     def process_element(self, value: int, ctx: Any) -> Iterable[int] | None:
-        count, total, _ = self.figures.value() or (0, 0, 0)
+        count, total, _ = self.figures.value() or [0, 0, 0]
         self.figures.update([count + 1, total + value, value])
         return None
 
@@ -128,36 +129,39 @@ async def _looked_on(job: Observed, keys: int, checkpoints: int, seconds: float)
 
 def measure_stall(function: Any, keys: int, parallelism: int, checkpoints: int) -> None:
     """Prints the gaps of the ticker, the forks and the collections."""
-    for folder in (None, tempfile.mkdtemp()):
-        began: list[float] = []
-        last: list[str] = []
+    began, job, _ = _stalled(function, keys, parallelism, 0, None)
+    row("  longest gap without checkpoints", milliseconds(job.ticker.between(began, 1e18)[-1]))
+    own = job.ticker.between(began, 1e18, cpu=True)[-1]
+    row("    in CPU time of the loop", milliseconds(own))
+    with tempfile.TemporaryDirectory() as folder:
+        began, job, last = _stalled(function, keys, parallelism, checkpoints, folder)
+    gap = job.ticker.between(began, 1e18)[-1]
+    own = job.ticker.between(began, 1e18, cpu=True)[-1]
+    row("  longest gap with checkpoints", milliseconds(gap), "at most 60 ms", gap <= STALL_BAR)
+    row("    in CPU time of the loop", milliseconds(own))
+    row("  longest fork", str(job.pauses.longest_fork(began)))
+    row("  the last checkpoint: duration, size", last)
+    pause = job.pauses.longest_collection(began)
+    row("  longest collection", str(pause), "at most 20 ms", pause.seconds <= PAUSE_BAR)
+    row("    the fill included", str(job.pauses.longest_collection()))
 
-        async def watch(
-            job: Observed, folder: str | None = folder, began: Any = began, last: Any = last
-        ) -> None:
-            wanted = checkpoints if folder is not None else 0
-            began.append(await _looked_on(job, keys, wanted, 5.0))
-            if folder is not None:
-                done = job.checkpoints
-                size = (done.latest_size_bytes or 0) / 1e6
-                last.append(f"{(done.latest_duration_ms or 0) / 1000:.2f} s, {size:.1f} MB")
 
-        job = observe(lambda env: _job(env, keys, function, parallelism, folder), "stall", watch)
-        gaps = job.ticker.between(began[0], 1e18)
-        own = job.ticker.between(began[0], 1e18, cpu=True)
-        if folder is None:
-            row("  longest gap without checkpoints", milliseconds(gaps[-1]))
-            row("    in CPU time of the loop", milliseconds(own[-1]))
-            continue
-        met = gaps[-1] <= STALL_BAR
-        row("  longest gap with checkpoints", milliseconds(gaps[-1]), "at most 60 ms", met)
-        row("    in CPU time of the loop", milliseconds(own[-1]))
-        row("  longest fork", str(job.pauses.longest_fork(began[0])))
-        row("  the last checkpoint: duration, size", last[0])
-        pause = job.pauses.longest_collection(began[0])
-        filling = job.pauses.longest_collection()
-        row("  longest collection", str(pause), "at most 20 ms", pause.seconds <= PAUSE_BAR)
-        row("    the fill included", str(filling))
+def _stalled(
+    function: Any, keys: int, parallelism: int, checkpoints: int, folder: str | None
+) -> tuple[float, Observed, str]:
+    """When the fill had ended, what was seen, and the last checkpoint's duration and size."""
+    began = 0.0
+    last = ""
+
+    async def watch(job: Observed) -> None:
+        nonlocal began, last
+        began = await _looked_on(job, keys, checkpoints, WITHOUT_SECONDS)
+        done = job.checkpoints
+        size = (done.latest_size_bytes or 0) / 1e6
+        last = f"{(done.latest_duration_ms or 0) / 1000:.2f} s, {size:.1f} MB"
+
+    job = observe(lambda env: _job(env, keys, function, parallelism, folder), "stall", watch)
+    return began, job, last
 
 
 def measure_memory(function: Any, keys: int, parallelism: int) -> None:
