@@ -185,3 +185,21 @@ def test_order_and_count_survive_any_sizes(writes: list[int], reads: list[int]) 
     got += _values(ends.channel)
     assert got == expected
     assert ends.channel.size == 0
+
+
+def test_records_that_queued_keep_their_places() -> None:
+    """Batches joined from backlog and cut again still know where each record came from."""
+    ends = _Ends()
+    for start in (0, 10, 20):
+        places = [f"clicks@{start}", f"clicks@{start + 1}"]
+        ends.channel.put(RecordBatch([*places], origin=places.__getitem__))
+        ends.channel.put(RecordBatch(["unknown"]))
+
+    seen = []
+    while ends.channel.queue:
+        batch = ends.channel.take(3)
+        assert isinstance(batch, RecordBatch)
+        assert batch.origin is not None
+        seen += [(value, batch.origin(index)) for index, value in enumerate(batch.values)]
+    assert len(seen) == 9
+    assert all(place == (value if value != "unknown" else "") for value, place in seen)
