@@ -106,14 +106,14 @@ class JobRun:
             self._attempt.cancel()
 
     def statistics(self) -> JobStatistics:
-        """The figures of this moment."""
+        """The figures of this moment; clients ask from their own threads."""
+        attempt = self._attempt
         records_in, records_out = self._records_before
         watermark = None
-        if self._attempt is not None:
-            nodes = self._attempt.nodes
-            now_in, now_out = count_records(nodes)
+        if attempt is not None:
+            now_in, now_out = count_records(attempt.nodes)
             records_in, records_out = records_in + now_in, records_out + now_out
-            watermark = lowest_sink_watermark(self._attempt.deployment.tasks.values())
+            watermark = lowest_sink_watermark(attempt.deployment.tasks.values())
         last = self._last_checkpoint
         return JobStatistics(
             status=self._status,
