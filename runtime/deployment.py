@@ -173,7 +173,7 @@ class _Deployer:
             mailbox.put(work)
 
         def failed(error: BaseException) -> None:
-            mailbox.put(Mail(lambda: node.raise_failure(error)))
+            mailbox.put_first(Mail(lambda: node.raise_failure(error), at_once=True))
 
         context = SubtaskContext(
             job_name=settings.job_name,

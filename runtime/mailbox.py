@@ -15,11 +15,13 @@ class Mail:
 
     `run` is called by the task; what it returns (or None) is work that the task drives like any
     other. `between_records` mail (a timer that is due) is served also while a unit of work is
-    suspended between two records; all other mail waits for the end of that work.
+    suspended between two records; all other mail waits for the end of that work. `at_once` mail
+    (a failure) waits for nothing: what is suspended may never go on.
     """
 
     run: Callable[[], Generator[None, None, None] | None]
     between_records: bool = False
+    at_once: bool = False
 
 
 class Mailbox:
@@ -37,6 +39,12 @@ class Mailbox:
         """Adds mail; dropped after the task's end."""
         if not self.closed:
             self.mails.append(mail)
+            self._wakeup.wake()
+
+    def put_first(self, mail: Mail) -> None:
+        """Adds mail before all other (`at_once` mail)."""
+        if not self.closed:
+            self.mails.appendleft(mail)
             self._wakeup.wake()
 
     def take(self, *, between_records: bool = False) -> Mail | None:

@@ -214,7 +214,9 @@ class Task:
 
         A timer is begun also without room: its first output goes out, the rest waits.
         """
-        if not self._stack:
+        if self.mailbox.mails[0].at_once:
+            self._start(self.mailbox.mails.popleft().run())
+        elif not self._stack:
             while not self._stack and (mail := self.mailbox.take()) is not None:
                 if self.ended and mail.between_records:
                     continue
@@ -273,9 +275,6 @@ class Task:
             self._start(self._end())
             return True
         head = self.head
-        if self._unit.fixed:
-            self._start(head.push_polled(polled, source.origin))
-            return True
         sent = head.records_out
         began = self._turn.monotonic()
         self._start(head.push_polled(polled, source.origin))

@@ -162,6 +162,9 @@ class TaskRig:
 
         made = context(type(operator).__name__, mail=mail)
         made.wake = wakeup.wake
+        made.failed = lambda error: self.mailbox.put_first(
+            Mail(lambda: node.raise_failure(error), at_once=True)
+        )
         node = ChainNode(operator, made)
         return node
 

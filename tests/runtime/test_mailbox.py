@@ -56,3 +56,14 @@ async def test_a_closed_mailbox_takes_nothing(wakeup: Wakeup) -> None:
     box.put(mail("b", []))
     assert box.take() is None
     assert not waiting.done()
+
+
+async def test_mail_that_cannot_wait_is_taken_first(wakeup: Wakeup) -> None:
+    """A failure is told before what came before it."""
+    log: list[str] = []
+    box = Mailbox(wakeup)
+    box.put(mail("a", log))
+    box.put_first(mail("b", log))
+    while (one := box.take()) is not None:
+        one.run()
+    assert log == ["b", "a"]

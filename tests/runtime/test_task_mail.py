@@ -218,3 +218,27 @@ async def test_a_failure_found_outside_of_any_call_fails_the_task() -> None:
         with pytest.raises(OperatorFailure, match="'Relay'") as failed:
             await run
     assert isinstance(failed.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize("in_record", [False, True])
+async def test_a_failure_is_told_though_work_is_suspended(in_record: bool) -> None:
+    """A sink that died never has room again, so nothing else would end the wait."""
+
+    class Sink(PerRecord):
+        always_has_room = False
+        has_room = True
+
+        def process_batch(self, one: RecordBatch) -> Work:
+            for value in one.values:
+                self.has_room = False
+                self.in_record = in_record
+                yield batch(value)
+
+    rig = TaskRig(Relay(), Sink())
+    async with rig.running() as run:
+        rig.put(batch(1, 2, 3))
+        await settle()
+        assert not run.done()
+        rig.last.context.fail(OSError("connection lost"))
+        with pytest.raises(OperatorFailure, match="'Sink'"):
+            await asyncio.wait_for(run, 5)
