@@ -16,6 +16,7 @@ import pytest
 
 from runtime.fork_snapshot import DescriptorSink, SnapshotChild, SnapshotChildError, can_fork
 from statebackends.snapshot import ChunkSink
+from tests.runtime.children import children
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="the platform has no pidfd")
 
@@ -26,12 +27,10 @@ SECONDS = 10
 @pytest.fixture(autouse=True)
 def no_traces() -> Iterator[None]:
     """No test leaves a child or an open descriptor behind."""
-    before = set(os.listdir("/proc/self/fd"))
+    descriptors, processes = len(os.listdir("/proc/self/fd")), children()
     yield
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
-    # Names alone: reading the folder opens a descriptor of its own.
-    assert len(os.listdir("/proc/self/fd")) <= len(before)
+    assert children() <= processes
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
 def blocks(sink: ChunkSink, alive: Callable[[], bool]) -> None:

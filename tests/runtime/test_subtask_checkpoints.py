@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from statebackends.heap import HeapKeyedStateBackend
 from statebackends.keygroups import KeyGroupRange
 from statebackends.storage import CheckpointStorage, InMemoryCheckpointStorage, StateFile
 from tests.runtime.chain_parts import barrier, node
+from tests.runtime.children import children
 from tests.runtime.task_rig import settle
 
 SECONDS = 10
@@ -112,9 +112,9 @@ def files(tmp_path: Path) -> FileSystemCheckpointStorage:
 @pytest.fixture(autouse=True)
 def no_children() -> Iterator[None]:
     """No test leaves a child behind."""
+    before = children()
     yield
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children() <= before
 
 
 @pytest.fixture
