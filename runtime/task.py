@@ -172,7 +172,6 @@ class Task:
             self._stack.append(self._end())
         wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
         monotonic = turn.monotonic
-        turn.enter()
         while True:
             if mails:
                 self._serve_mail()
@@ -186,10 +185,9 @@ class Task:
                 idle = not self._has_room() or not self._next_input()
             if idle:
                 await wakeup.waiting()
-                turn.enter()
             elif monotonic() >= turn.end:
+                turn.renew()
                 await asyncio.sleep(0)
-                turn.enter()
 
     def _has_room(self) -> bool:
         if self._room.full:
@@ -275,6 +273,9 @@ class Task:
             self._start(self._end())
             return True
         head = self.head
+        if self._unit.fixed:
+            self._start(head.push_polled(polled, source.origin))
+            return True
         sent = head.records_out
         began = self._turn.monotonic()
         self._start(head.push_polled(polled, source.origin))

@@ -16,11 +16,13 @@ class LoopTurn:
     """Knows when the present turn of the loop is over.
 
     With a budget per task the loop would come round after tasks x budget; so the budget belongs
-    to the turn. A marker callback ends the turn; it is armed only by a task that works, so an
-    idle loop sleeps.
+    to the turn. It is time that ends it, however often the loop has come round meanwhile; the
+    next one is opened by a marker callback, put into the loop by the first task that finds the
+    present one over. So all tasks that work before the loop comes round find it over, an idle
+    loop sleeps, and a task that waits for single records pays for no marker.
     """
 
-    __slots__ = ("_armed", "_call_soon", "_on_turn", "end", "monotonic", "seconds")
+    __slots__ = ("_call_soon", "_on_turn", "_renewing", "end", "monotonic", "seconds")
 
     def __init__(
         self,
@@ -31,25 +33,25 @@ class LoopTurn:
         on_turn: Callable[[], None] | None = None,
     ) -> None:
         self._call_soon = loop.call_soon
-        self.monotonic = monotonic
         self._on_turn = on_turn
-        self._armed = False
-        self.end = 0.0
+        self._renewing = False
+        self.monotonic = monotonic
+        self.end = monotonic() + seconds
         """When the present turn is over, by `monotonic`."""
         self.seconds = seconds
-
-    def enter(self) -> None:
-        """A task starts or goes on working: opens a turn if none is open."""
-        if not self._armed:
-            self._armed = True
-            self.end = self.monotonic() + self.seconds
-            self._call_soon(self._close)
 
     def over(self) -> bool:
         """Whether the budget of the present turn is used up."""
         return self.monotonic() >= self.end
 
-    def _close(self) -> None:
-        self._armed = False
+    def renew(self) -> None:
+        """Has the next turn begin as soon as the loop comes round; the caller yields to it."""
+        if not self._renewing:
+            self._renewing = True
+            self._call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._renewing = False
         if self._on_turn is not None:
             self._on_turn()
+        self.end = self.monotonic() + self.seconds
