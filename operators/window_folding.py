@@ -73,6 +73,7 @@ class FoldingWindowOperator(WindowOperator[V]):
     ) -> None:
         super().__init__(assigner, EventTimeTrigger(), contents, function, lateness_ms, late_tag)
         self._grid = assigner.grid
+        self._contents.overlapping = self._grid.slide < self._grid.size
         self._clears = (
             isinstance(function, ProcessWindowFunction)
             and type(function).clear is not ProcessWindowFunction.clear

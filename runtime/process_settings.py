@@ -84,6 +84,9 @@ def _leave() -> None:
         _users -= 1
         if _users == 0 and _before is not None:
             sys.setswitchinterval(_before[0])
+            # Sets the counts back: by the former thresholds they would start a pass over
+            # everything that is thawed here, within the end of the job.
+            gc.collect(1)
             gc.set_threshold(*_before[1])
             gc.unfreeze()
             _before = None
