@@ -208,14 +208,15 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     ) -> list[V]:
         """See `KeyedStateBackend`; new values that can change in place are given as copies."""
         slot = self._slot(self._registered(descriptor, namespaced=False))
-        find = self.row_memo.get
+        memo = self.row_memo
         immutable = IMMUTABLE_TYPES
         results: list[V] = []
         append = results.append
         try:
             for key, value in zip(keys, values, strict=True):
-                row = find(key)
-                if row is None:
+                try:
+                    row = memo[key]
+                except KeyError:
                     row = self._locate(key) or self._make_row(key)
                 current = row[slot]
                 if current is not None:
