@@ -44,8 +44,30 @@ def running_count(records: Iterable[Record]) -> list[tuple[str, int]]:
     return results
 
 
+def _double(record: Record) -> int:
+    return record[2] * 2
+
+
+def _keeps(value: int) -> bool:
+    return value % 4 != 0
+
+
+def _next(value: int) -> int:
+    return value + 1
+
+
 def stateless(records: Iterable[Record]) -> list[int]:
-    """W3: value * 2, those that 4 does not divide, plus 1."""
+    """W3: value * 2, those that 4 does not divide, plus 1; a function for each, as in the job."""
+    results: list[int] = []
+    for record in records:
+        doubled = _double(record)
+        if _keeps(doubled):
+            results.append(_next(doubled))
+    return results
+
+
+def stateless_inline(records: Iterable[Record]) -> list[int]:
+    """W3 written out in one expression: what no call of a user's function can reach."""
     results: list[int] = []
     for _, _, value in records:
         doubled = value * 2

@@ -86,6 +86,15 @@ WORKLOADS = {
             (500_000, 512_370_976),
         ),
         Workload(
+            "w3-inline",
+            "map, filter, map; the loop without calls",
+            jobs.stateless,
+            plain.stateless_inline,
+            records,
+            _numbers,
+            (500_000, 512_370_976),
+        ),
+        Workload(
             "w4",
             "sliding count, aggregate without merge",
             jobs.sliding_aggregate,
