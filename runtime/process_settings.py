@@ -87,6 +87,9 @@ def _leave() -> None:
             # Sets the counts back: by the former thresholds they would start a pass over
             # everything that is thawed here, within the end of the job.
             gc.collect(1)
+            # Freezing sets the collector's counts to 0: those of our passes would have it look
+            # through everything as soon as the job has ended.
+            gc.freeze()
             gc.set_threshold(*_before[1])
             gc.unfreeze()
             _before = None

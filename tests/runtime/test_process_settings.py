@@ -40,3 +40,11 @@ def test_nothing_is_frozen_in_a_process_of_others() -> None:
     before = settings()
     freeze_started_objects()
     assert settings() == before
+
+
+def test_passes_of_a_job_bring_no_full_pass_after_it() -> None:
+    """The count that leads to one is back at 0."""
+    with job_process_settings():
+        for _ in range(50):
+            gc.collect(1)
+    assert gc.get_count()[2] == 0
