@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CODE := $(wildcard statebackends operators connectors runtime examples tests benchmarks)
-TYPED := statebackends operators connectors runtime $(sort $(dir $(wildcard examples/*.py tests/typing/*.py)))
+TYPED := statebackends operators connectors runtime benchmarks $(sort $(dir $(wildcard examples/*.py tests/typing/*.py)))
 PYTEST_ARGS ?=
 
 .PHONY: help setup demo test check lint types layers style bench format lock clean

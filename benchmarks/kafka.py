@@ -125,7 +125,7 @@ async def loop(bootstrap: str, partitions: int) -> int:
     return results
 
 
-def job(bootstrap: str, partitions: int) -> int:
+def job(bootstrap: str) -> int:
     """The same as a job on default settings."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
@@ -173,7 +173,7 @@ def main() -> int:
             loop_cpu, loop_wall = time.process_time() - began, time.perf_counter() - wall
             gc.collect()
             began, wall = time.process_time(), time.perf_counter()
-            ours = job(bootstrap, options.partitions)
+            ours = job(bootstrap)
             job_cpu, job_wall = time.process_time() - began, time.perf_counter() - wall
             if options.partitions == 1 and by_hand != ours:
                 raise SystemExit(f"the loop gave {by_hand} results, the job {ours}")
@@ -185,7 +185,8 @@ def main() -> int:
             if repeat:
                 ratios.append(loop_cpu / job_cpu)
     print(
-        f"K1, {options.partitions} partition(s): ratio by CPU {statistics.median(ratios):.2f} (bar 0.5)"
+        f"K1, {options.partitions} partition(s):"
+        f" ratio by CPU {statistics.median(ratios):.2f} (bar 0.5)"
     )
     return 0
 

@@ -15,6 +15,8 @@ import json
 import statistics
 import time
 import uuid
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -22,8 +24,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from operators.metrics import MetricGroup
-from operators.source import InputStatus, SplitBatch
+from operators.source import InputStatus, SourceReader, SplitBatch
 from runtime.clock import SystemClock
+from statebackends.clock import Clock
 from statebackends.operator_state import OperatorStateBackend
 
 BATCH = 1_024
@@ -35,13 +38,13 @@ class Context:
     def __init__(self) -> None:
         self.subtask_index = 0
         self.parallelism = 1
-        self.clock = SystemClock()
+        self.clock: Clock = SystemClock()
         self.metrics = MetricGroup(self.clock)
         self.operator_state = OperatorStateBackend()
         self.operator_name = "source"
         self.restored = False
         self.woken = asyncio.Event()
-        self.reader = None
+        self.reader: SourceReader[Any] | None = None
 
     def available(self) -> None:
         self.woken.set()
@@ -53,10 +56,12 @@ class Context:
     def fail(self, error: BaseException) -> None:
         raise error
 
-    def assign_splits(self, subtask_index, splits) -> None:
+    def assign_splits(self, subtask_index: int, splits: Sequence[object]) -> None:
+        assert self.reader is not None
         self.reader.add_splits(splits)
 
     def signal_no_more_splits(self) -> None:
+        assert self.reader is not None
         self.reader.no_more_splits()
 
 
@@ -92,7 +97,7 @@ async def read_by_loop(bootstrap: str, topic: str, partitions: int, records: int
 
 
 async def read_by_reader(bootstrap: str, topic: str) -> int:
-    source = KafkaSource(
+    source: KafkaSource[Any] = KafkaSource(
         bootstrap_servers=bootstrap,
         topics=topic,
         value_deserializer=json.loads,
@@ -120,7 +125,9 @@ async def read_by_reader(bootstrap: str, topic: str) -> int:
     return count
 
 
-def measure(run, *arguments) -> tuple[float, float]:
+def measure(
+    run: Callable[..., Coroutine[Any, Any, int]], *arguments: object
+) -> tuple[float, float]:
     """Records per second of CPU and of wall time."""
     gc.collect()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -96,7 +96,7 @@ def exact(queue: TimerQueue, timers: int) -> Times:
     }
 
 
-def window_ends(timers: int) -> list[tuple[int, tuple[int, int], list[str]]]:
+def window_ends(timers: int) -> list[tuple[int, tuple[int, int], list[Hashable]]]:
     """Per window its end, itself and the keys that have records in it."""
     keys = list(KEY_GROUP_OF)
     ends = range(1000, 1000 * (timers // KEYS + 1), 1000)

@@ -71,7 +71,11 @@ class SourceReaderContext(Protocol):
 
     subtask_index: int
     parallelism: int
-    clock: Clock
+
+    @property
+    def clock(self) -> Clock:
+        """Where time comes from."""
+
     metrics: MetricGroup
     operator_state: OperatorStateBackend
     operator_name: str
@@ -132,6 +136,7 @@ class SplitEnumeratorContext(Protocol):
     """What an enumerator gets from the job."""
 
     parallelism: int
+
     clock: Clock
     restored: bool
 
