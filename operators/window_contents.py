@@ -317,13 +317,15 @@ class CountContents(WindowContents[int]):
 def _count_into(
     table: dict[Hashable, int], keys: Iterable[Hashable], admit: Admit
 ) -> list[Hashable]:
-    """Counts `keys` in the table itself; the keys that are new in it, admitted."""
+    """Counts `keys` in the table itself; the keys that are new in it, admitted, as they came."""
     before = len(table)
     # The loop in C that a Counter is filled by works on any dict.
     Counter.update(table, keys)  # type: ignore[call-overload]  # see above
     new: list[Hashable] = []
-    # What was put in last is what is new.
-    for key in list(islice(reversed(table), len(table) - before)):
+    # What was put in last is what is new. Backwards, the order of a window's results would show
+    # where batches were cut.
+    added = list(islice(reversed(table), len(table) - before))
+    for key in reversed(added):
         admitted = admit(key)
         if admitted is key:
             new.append(key)

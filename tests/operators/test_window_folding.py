@@ -36,6 +36,7 @@ from tests.operators.fakes import Driver
 from tests.operators.window_model import SameTrigger, WindowModel
 
 LATE = OutputTag[Any]("late")
+KEYS = ["cellar", "roof", "attic", "roof", "hall"]
 
 
 class CollectingContents(AggregateContents):
@@ -183,6 +184,18 @@ def test_counting_a_batch_counts_its_records(
             for key, timestamp in step:
                 modelled(model, key, None, timestamp)
             assert all(len(one) == 3 for one in driver.records(keys, times, keys))
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("contents", [CountContents, ListingContents, CollectingContents])
+def test_results_of_a_window_come_in_the_order_of_its_keys_whatever_the_batches(
+    contents: Callable[[], WindowContents[Any]], most: int
+) -> None:
+    """How a batch was cut cannot be observed."""
+    driver = Driver(window_operator(TumblingEventTimeWindows.of(10), contents())())
+    for keys in (KEYS[start : start + most] for start in range(0, len(KEYS), most)):
+        driver.records(keys, [1] * len(keys), keys)
+    assert [value[0] for value, _ in driver.watermark(9)] == ["cellar", "roof", "attic", "hall"]
 
 
 @pytest.mark.parametrize("lateness", [0, 5])
