@@ -1,6 +1,6 @@
 """The watermark valve: minimum, idleness, alignment, ends."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from operators.elements import (
@@ -174,8 +174,11 @@ def test_without_idleness_the_output_is_the_plain_minimum(steps: list[Step]) -> 
 
 
 @given(steps_of_three)
+@example(
+    [("wm", 0, MAX_TIMESTAMP), ("idle", 0, 0)] + [("drained", channel, 0) for channel in (1, 2, 0)]
+)
 def test_idle_exactly_when_every_running_channel_is_idle(steps: list[Step]) -> None:
-    """The status is a function of the channels' states, however they came about."""
+    """The status is a function of the channels' states; with none left MAX has come out."""
     valve = WatermarkValve(3)
     idle = [False] * 3
     finished = [False] * 3
@@ -187,4 +190,7 @@ def test_idle_exactly_when_every_running_channel_is_idle(steps: list[Step]) -> N
         elif kind in {"idle", "active"}:
             idle[channel] = kind == "idle"
         running = [i for i in range(3) if not finished[i]]
-        assert valve.idle is (bool(running) and all(idle[i] for i in running))
+        if running:
+            assert valve.idle is all(idle[i] for i in running)
+        else:
+            assert valve.current == MAX_TIMESTAMP
