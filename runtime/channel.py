@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -199,30 +198,6 @@ def _joined(origin: Callable[[int], str] | None) -> JoinedOrigin | None:
     joined = JoinedOrigin()
     joined.add(0, origin)
     return joined
-
-
-class _Origins:
-    """Names the places of records that came in several batches, each with its own origin."""
-
-    __slots__ = ("origins", "starts")
-
-    def __init__(self, first: Callable[[int], str] | None) -> None:
-        self.starts = [0]
-        self.origins = [first]
-
-    def __call__(self, index: int) -> str:
-        part = bisect_right(self.starts, index) - 1
-        origin = self.origins[part]
-        return "" if origin is None else origin(index - self.starts[part])
-
-
-def _join_origins(tail: RecordBatch, batch: RecordBatch) -> None:
-    """Before the records of `batch` are appended to `tail`, which belongs to the channel."""
-    joined = tail.origin
-    if type(joined) is not _Origins:
-        tail.origin = joined = _Origins(joined)
-    joined.starts.append(len(tail.values))
-    joined.origins.append(batch.origin)
 
 
 def _slice(batch: RecordBatch, start: int, stop: int) -> RecordBatch:
