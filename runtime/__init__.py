@@ -259,14 +259,17 @@ _HOME_OF = {
 }
 
 
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'runtime' has no name {name!r}")
-    _check_siblings()
-    found: object = getattr(importlib.import_module(home), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:
+    # A type checker that saw it would take any name for one that is there.
+
+    def __getattr__(name: str) -> object:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module 'runtime' has no name {name!r}")
+        _check_siblings()
+        found: object = getattr(importlib.import_module(home), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

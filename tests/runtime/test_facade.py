@@ -45,6 +45,23 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = runtime.Stream
 
 
+def test_a_type_checker_refuses_an_unknown_name(tmp_path: Path) -> None:
+    """`__getattr__` must not make every name look as if it were there."""
+    job = tmp_path / "job.py"
+    job.write_text("from runtime import Stream, StreamExecutionEnvironment\n")
+    root = Path(runtime.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(job)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=root,
+        timeout=55,
+    )
+    assert "has no attribute \"Stream\"" in done.stdout
+    assert "Found 1 error" in done.stdout
+
+
 def test_importing_the_package_loads_nothing_heavy() -> None:
     """Neither the event loop nor a client of the outside world, and in a moment."""
     code = (
