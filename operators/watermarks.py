@@ -199,6 +199,12 @@ class WatermarkStrategy(Generic[T]):
         """Watermarks by a generator of your own; the factory is called once per split."""
         if not callable(generator_factory):
             raise TypeError("for_generator takes a callable that makes a WatermarkGenerator")
+        _check_call(
+            generator_factory,
+            (),
+            "the factory of watermark generators is called without arguments (such as the class "
+            f"itself): {generator_factory!r}",
+        )
         return WatermarkStrategy(generator_factory)
 
     def with_timestamp_assigner(
@@ -206,18 +212,12 @@ class WatermarkStrategy(Generic[T]):
     ) -> WatermarkStrategy[T]:
         """Takes timestamps from the records: a `TimestampAssigner` or ``f(value, timestamp)``."""
         extract = callable_of(timestamp_assigner, "extract_timestamp")
-        try:
-            signature = inspect.signature(extract)
-        except ValueError:
-            # Some built-in callables have no signature; they show at the first record.
-            return replace(self, timestamp_assigner=timestamp_assigner)
-        try:
-            signature.bind(None, 0)
-        except TypeError as error:
-            raise TypeError(
-                "a timestamp assigner is called with two arguments, the record and the timestamp "
-                f"it had: {timestamp_assigner!r} has {signature}"
-            ) from error
+        _check_call(
+            extract,
+            (None, 0),
+            "a timestamp assigner is called with two arguments, the record and the timestamp it "
+            f"had: {timestamp_assigner!r}",
+        )
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: TimeLike) -> WatermarkStrategy[T]:
@@ -256,3 +256,18 @@ class WatermarkStrategy(Generic[T]):
         assigner = copy_function(self.timestamp_assigner)
         extract: Callable[[T, int], int] = callable_of(assigner, "extract_timestamp")  # type: ignore[assignment]  # checked per batch
         return extract
+
+
+def _check_call(function: Callable[..., object], arguments: tuple[object, ...], rule: str) -> None:
+    """Raises `TypeError` with `rule` unless the function can be called with the arguments.
+
+    Some built-in callables have no signature; they show when they are called.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise TypeError(f"{rule} has {signature}") from error

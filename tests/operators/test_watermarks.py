@@ -1,6 +1,7 @@
 """Watermark strategies and generators."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,13 @@ def test_each_split_gets_a_generator_of_its_own() -> None:
     assert strategy.create_generator(lambda: 0) is made[0]
     assert strategy.create_generator(lambda: 0) is made[1]
     assert WatermarkStrategy.no_watermarks().create_generator(lambda: 0) is None
+
+
+def test_a_factory_that_wants_an_argument_is_refused_at_once() -> None:
+    """In Flink it is given a context; here the line that passes it says so."""
+    factory: Any = lambda context: BoundedOutOfOrdernessWatermarks(0)  # noqa: E731 - as jobs do
+    with pytest.raises(TypeError, match=r"called without arguments .* has \(context\)"):
+        WatermarkStrategy.for_generator(factory)
 
 
 def test_an_assigner_object_is_copied_per_subtask() -> None:
