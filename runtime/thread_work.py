@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from runtime.clock import give_way_to_threads, turn_seconds
@@ -57,18 +58,50 @@ THREAD_WORK = ThreadWork()
 
 
 class CountedExecutor(ThreadPoolExecutor):
-    """A thread pool whose work counts as outstanding from its submission to its end."""
+    """A thread pool whose work counts as outstanding from its submission to its end.
+
+    A job may outlive the main thread, and the interpreter closes all thread pools as soon as that
+    has ended. What is submitted from then on gets a thread of its own.
+    """
+
+    _over = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """See `Executor.submit`."""
         THREAD_WORK.begin()
         try:
-            future = super().submit(fn, *args, **kwargs)
+            future = self._submitted(partial(fn, *args, **kwargs))
         except BaseException:
             THREAD_WORK.end()
             raise
         future.add_done_callback(_ended)
         return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """See `Executor.shutdown`."""
+        self._over = True
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
+    def _submitted(self, work: Callable[[], T]) -> Future[T]:
+        try:
+            return super().submit(work)
+        except RuntimeError:
+            if self._over:
+                raise
+        future: Future[T] = Future()
+        threading.Thread(target=_resolve, args=(future, work), name="riverrun").start()
+        return future
+
+
+def _resolve(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def _ended(_: object) -> None:

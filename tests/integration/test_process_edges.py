@@ -174,3 +174,25 @@ def test_a_failure_aside_is_the_affair_of_who_asked_about_it(folder: JobFolder) 
     ended = folder.run()
     assert ended.code == 0
     assert ended.out.startswith("job 'aside' failed in operator 'Map'")
+
+
+OUTLIVES = """
+import threading
+from runtime import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.enable_checkpointing(20)
+def late(number):
+    if number == 0:
+        threading.main_thread().join()
+    return number
+env.from_sequence(0, 50_000).map(late).filter(lambda number: number % 10_000 == 0).print()
+env.execute_async("outlives")
+"""
+
+
+def test_a_job_outlives_the_main_program_with_its_checkpoints(folder: JobFolder) -> None:
+    """The interpreter closes all thread pools at the end of the main thread."""
+    folder.write(OUTLIVES)
+    ended = folder.run(plain=True)
+    assert ended.out.split() == ["0", "10000", "20000", "30000", "40000", "50000"]
+    assert "is finished" in ended.err
