@@ -134,6 +134,9 @@ class KeyedProcessOperator(OutputOperator):
                 append_timestamp(timestamp)
                 if len(values_out) >= BATCH_RECORDS_MAX:
                     yield from self._hand_on(timed=timed, inside=True)
+        if touched:
+            # The call is over: what becomes of its outputs behind here is no change of state.
+            touched.clear()
         yield from self._hand_on(timed=timed)
 
     def _refuse_unhashable(self, keys: list[Hashable]) -> None:
@@ -198,4 +201,5 @@ class KeyedProcessOperator(OutputOperator):
                 yield RecordBatch([])
                 self.in_record = False
                 self._records = None
+        touched.clear()
         yield from self._hand_on(timed=timed)

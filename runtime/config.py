@@ -56,6 +56,14 @@ class StateSettings(CheckedSettings):
         "From how many entries of keyed state on a snapshot is written by a forked process; "
         "smaller ones are written at once.",
     )
+    detect_late_changes: bool = option(
+        "riverrun.state.detect-late-changes",
+        boolean(),
+        False,
+        "Fail where a mutable object in state was changed after the user call that got or stored "
+        "it, or lies under two keys. For the search of mistakes: it pickles every such object "
+        "after every call.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

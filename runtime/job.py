@@ -32,7 +32,7 @@ from runtime.watchdog import BlockedLoopWatchdog
 from statebackends.backend import KeyedStateBackendFactory
 from statebackends.clock import Clock, ScheduledCall
 from statebackends.errors import CheckpointStorageError
-from statebackends.heap import HeapKeyedStateBackend
+from statebackends.heap import HashMapStateBackend
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,9 @@ class JobRun:
         self._last_checkpoint: tuple[int, int] | None = None
         self._stopped_with: int | None = None
         self._slots = ChildSlots()
-        self._backend: KeyedStateBackendFactory = HeapKeyedStateBackend
+        detect = config.state.detect_late_changes
+        heap = HashMapStateBackend(detect_late_changes=detect)
+        self._backend: KeyedStateBackendFactory = heap.create_keyed_state_backend
 
     # -- requests, from the loop's thread -------------------------------------------------------
 

@@ -24,6 +24,7 @@ from statebackends.heap_tables import HeapNamespaceTable, HeapRows, HeapState
 from statebackends.key_memo import KeyMemo, check_hashable, make_room, unhashable
 from statebackends.keygroups import KeyGroupRange, check_max_parallelism
 from statebackends.keys import SELF_REPRESENTING
+from statebackends.late_changes import WatchedObjects
 from statebackends.mutability import IMMUTABLE_TYPES, copy_value
 from statebackends.restored_states import RestoredState, read_restored
 from statebackends.state import State
@@ -54,6 +55,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     States in the void namespace share one row per key, so a record costs one look-up whatever
     their number; rows lie by key group. States with namespaces are tables by namespace.
 
+    With `detect_late_changes` an object that was changed after the call that had it raises
+    `StateError` when it is next touched; slow, for the search of mistakes.
+
     Raises:
         ValueError: the max parallelism is out of its bounds.
     """
@@ -63,6 +67,8 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         key_group_range: KeyGroupRange,
         max_parallelism: int,
         timer_queue_factory: Callable[[], TimerQueue] = BucketTimerQueue,
+        *,
+        detect_late_changes: bool = False,
     ) -> None:
         check_max_parallelism(max_parallelism)
         self.key_group_range = key_group_range
@@ -71,7 +77,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         self.fold_position = 0
         self.row: Row | None = None
         """The row of the current key, None while it has no entry."""
-        self.touched: list[object] = []
+        self.touched: list[object] = (
+            WatchedObjects(lambda: self.current_key) if detect_late_changes else []
+        )
         """Mutable objects stored or handed out since `set_current_key` (elements of tuples
         for themselves), by identity; an output among them is copied at emit."""
         self._first_key_group = key_group_range.start
@@ -375,11 +383,16 @@ def _entries_about(tables: Tables) -> int:
 class HashMapStateBackend:
     """Makes keyed state on the heap (PyFlink: `HashMapStateBackend`), for an `OperatorHarness`.
 
-    A job has it by default (`state.backend.type`).
+    A job has it by default (`state.backend.type`). `detect_late_changes` is what
+    `riverrun.state.detect-late-changes` is for a job.
     """
+
+    def __init__(self, *, detect_late_changes: bool = False) -> None:
+        self._detect_late_changes = detect_late_changes
 
     def create_keyed_state_backend(
         self, key_group_range: KeyGroupRange, max_parallelism: int
     ) -> KeyedStateBackend:
         """The backend of one operator instance (a `KeyedStateBackendFactory`)."""
-        return HeapKeyedStateBackend(key_group_range, max_parallelism)
+        detect = self._detect_late_changes
+        return HeapKeyedStateBackend(key_group_range, max_parallelism, detect_late_changes=detect)
