@@ -1,0 +1,126 @@
+"""Jobs on a real Kafka that are told to stop, with the broker there and without."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.connectors.kafka.produced import consume, produce
+from tests.job_process import JobFolder, Outcome, outcome, read_until
+from tests.kafka_fixtures import BrokerMaker, TopicCreator, create_topic_at
+
+GRACE_SECONDS = 30
+
+COPY = """
+import sys
+from connectors.kafka import KafkaOffsetsInitializer, KafkaSink, KafkaSource
+from runtime import StreamExecutionEnvironment, WatermarkStrategy
+
+kafka, topic, target, interval = sys.argv[1:]
+env = StreamExecutionEnvironment.get_execution_environment()
+env.enable_checkpointing(interval)
+source = KafkaSource(
+    bootstrap_servers=kafka, topics=topic, value_deserializer=bytes, group_id=topic,
+)
+sink = KafkaSink(bootstrap_servers=kafka, topic=target, value_serializer=bytes)
+no_watermarks = WatermarkStrategy.no_watermarks()
+env.from_source(source, no_watermarks, "in").uid("in").sink_to(sink).uid("out")
+env.execute("copy")
+"""
+
+MORE = """
+from connectors.datagen import DataGeneratorSource
+
+def tick(number):
+    if number == 100:
+        print("ticks", file=sys.stderr)
+    return b"tick"
+
+ticks = DataGeneratorSource(tick, rate_limiter=1_000)
+env.from_source(ticks, no_watermarks, "ticks").uid("ticks").sink_to(sink).uid("more")
+env.execute("copy")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> JobFolder:
+    made = JobFolder(tmp_path)
+    made.write(COPY)
+    return made
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that are killed after the test."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def stopped(process: subprocess.Popen[str], number: signal.Signals = signal.SIGTERM) -> Outcome:
+    """Tells a process to stop; asserts that it ends in time and that nothing was left open."""
+    began = time.monotonic()
+    process.send_signal(number)
+    ended = outcome(process)
+    assert time.monotonic() - began < GRACE_SECONDS
+    for complaint in ("never retrieved", "was destroyed", "never awaited", "Unclosed", "Traceback"):
+        assert complaint not in ended.err
+    return ended
+
+
+@pytest.mark.parametrize("interval", ["200ms", "off"])
+def test_a_stop_without_a_broker_ends_the_job_in_time(
+    local_broker: BrokerMaker,
+    folder: JobFolder,
+    started: list[subprocess.Popen[str]],
+    interval: str,
+) -> None:
+    """It leaves with the code of a stop, though records are waiting to be sent."""
+    broker = local_broker()
+    broker.start()
+    for topic in ("in", "out"):
+        create_topic_at(broker.bootstrap, topic)
+    folder.write(COPY.replace('env.execute("copy")\n', MORE))
+    process = folder.start("--", broker.bootstrap, "in", "out", interval)
+    started.append(process)
+    read_until(process, "is complete" if interval != "off" else "ticks")
+    broker.kill()
+    read_until(process, "Kafka s")
+    ended = stopped(process)
+    assert ended.code == 128 + signal.SIGTERM, ended.err
+
+
+def test_a_stop_copies_each_record_once(
+    kafka: str,
+    create_topic: TopicCreator,
+    folder: JobFolder,
+    started: list[subprocess.Popen[str]],
+) -> None:
+    """Under load and idle; what was on its way is in the final checkpoint."""
+    topic, target = create_topic(), create_topic()
+    records = [b"%d" % n for n in range(30_000)]
+    asyncio.run(produce(kafka, topic, records))
+    arguments = ("--", kafka, topic, target, "50ms")
+    process = folder.start(*arguments)
+    started.append(process)
+    read_until(process, "is complete")
+    ended = stopped(process)
+    assert ended.code == 128 + signal.SIGTERM, ended.err
+    asyncio.run(produce(kafka, topic, [b"last"]))
+    process = folder.start("--from", "latest", *arguments)
+    started.append(process)
+    written: list[bytes] = []
+    while not written or written[-1] != b"last":
+        read_until(process, "is complete")
+        written = [record.value for record in asyncio.run(consume(kafka, target))]
+    ended = stopped(process)
+    assert ended.code == 128 + signal.SIGTERM, ended.err
+    assert written == [*records, b"last"]
