@@ -29,6 +29,7 @@ class ResultBuffer(Generic[T]):
         self._closed = False
         self._error: BaseException | None = None
         self._on_room: list[Callable[[], None]] = []
+        self._on_abandon: Callable[[], None] | None = None
 
     @property
     def has_room(self) -> bool:
@@ -39,6 +40,10 @@ class ResultBuffer(Generic[T]):
         """Registers what to call when `has_room` turned true again; kept until `finish`."""
         with self._changed:
             self._on_room.append(callback)
+
+    def on_abandon(self, callback: Callable[[], None]) -> None:
+        """Registers what to call when the consumer is gone; it must not wait for the job."""
+        self._on_abandon = callback
 
     def put(self, results: Sequence[T]) -> None:
         """Adds results; never waits, may overshoot the bound by one batch."""
@@ -81,12 +86,19 @@ class ResultBuffer(Generic[T]):
         for callback in callbacks:
             callback()
 
+    def abandon(self) -> None:
+        """Says that nobody takes results any more, from any thread and without waiting."""
+        self.close()
+        if self._on_abandon is not None:
+            self._on_abandon()
+
 
 class CloseableIterator(Iterator[T]):
     """The results of a running job, one by one (PyFlink: `CloseableIterator`).
 
     Use it as a context manager: leaving it early stops the job. Reading to the end waits for
-    the job's end; an error of the job is raised where the results stop.
+    the job's end; an error of the job is raised where the results stop. An iterator that is
+    dropped without `close` stops the job too, but does not wait for its end.
     """
 
     def __init__(self, results: ResultBuffer[T], stop: Callable[[], None]) -> None:
@@ -120,3 +132,9 @@ class CloseableIterator(Iterator[T]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # Without a consumer the job would be held back for ever, and keep the process alive.
+        if not self._closed:
+            self._closed = True
+            self._results.abandon()

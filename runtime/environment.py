@@ -209,20 +209,26 @@ class StreamExecutionEnvironment:
                 "stream a sink and use `await env.execute_async(...)`"
             )
         graph, config = self._take(job_name)
-        from runtime.execution import execute_beside, interruption
+        from runtime.execution import execute_beside, interruption, watch_for_readers
 
         job = execute_beside(graph, config, log_failure=False)
+        job.on_unread = results.abandon
+        watch_for_readers()
 
         def finish(done: Future[JobExecutionResult]) -> None:
             # A signal that stopped the job ends its consumer too, after what came out.
             results.finish(done.exception() or interruption())
 
-        def stop() -> None:
+        def abandoned() -> None:
             job.request_stop("its results are not wanted any more")
+
+        def stop() -> None:
+            abandoned()
             job.wait()
             if (error := job.future.exception()) is not None:
                 logger.warning("after its results were not wanted any more: %s", error)
 
+        results.on_abandon(abandoned)
         job.future.add_done_callback(finish)
         return stop
 

@@ -23,7 +23,7 @@ from runtime.live import live_line
 from runtime.process_settings import job_process_settings
 from runtime.standard_streams import open_standard_streams
 from runtime.stop_signals import exit_code, stop_signals
-from runtime.thread_work import counted_executor
+from runtime.thread_work import THREAD_NAME_PREFIX, counted_executor
 
 LEFTOVER_SECONDS = 2.0
 """How long what a job has left in its loop may take to end."""
@@ -78,9 +78,41 @@ def wait_for_jobs() -> bool:
 
     Returns whether all ended well; a failure that was asked for was its asker's affair.
     """
+    _stop_unread()
     for job in _beside:
         job.wait()
     return not any(_unnoticed(job) for job in _beside)
+
+
+def watch_for_readers() -> None:
+    """Sees to it that jobs whose results nobody can read any more end with the main thread.
+
+    They would be held back for ever, and keep the process alive.
+    """
+    if not _watchers:
+        watcher = threading.Thread(target=_stop_unread_at_end, name="readers", daemon=True)
+        _watchers.append(watcher)
+        watcher.start()
+
+
+def _stop_unread_at_end() -> None:
+    threading.main_thread().join()
+    _stop_unread()
+
+
+def _stop_unread() -> None:
+    """Tells the jobs that nobody reads them, unless a thread is left that might.
+
+    Daemon threads do not count: they may end with the program at any time.
+    """
+    own = {threading.main_thread(), *(job.thread for job in _beside)}
+    for thread in threading.enumerate():
+        ours = thread in own or thread.name.startswith(THREAD_NAME_PREFIX)
+        if not ours and not thread.daemon:
+            return
+    for job in _beside:
+        if job.on_unread is not None and not job.future.done():
+            job.on_unread()
 
 
 def _unnoticed(job: JobHandle) -> bool:
@@ -123,6 +155,7 @@ def check_platform() -> None:
 
 
 _beside: list[JobHandle] = []
+_watchers: list[threading.Thread] = []
 
 # The loop only keeps weak references to its tasks.
 _running: set[asyncio.Task[JobExecutionResult]] = set()

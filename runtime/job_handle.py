@@ -36,6 +36,8 @@ class JobHandle:
         """The thread that exists for this job only, if there is one."""
         self.asked = False
         """Somebody waits for the outcome or has got it, so that a failure is not lost."""
+        self.on_unread: Callable[[], None] | None = None
+        """Called when the program has ended that was to read the job's results, if it has any."""
         self._graph = graph
         self._run: JobRun | None = None
         self._stop_reason: str | None = None
@@ -71,11 +73,20 @@ class JobHandle:
             self._do_stop()
         await run.run()
         statistics = self.statistics()
+        runtime_ms = clock.now_ms() - started_ms
+        logger.info(
+            "job %r is %s after %.1f s: records in %d, out %d",
+            self.config.name,
+            statistics.status.value,
+            runtime_ms / 1000,
+            statistics.records_in,
+            statistics.records_out,
+        )
         return JobExecutionResult(
             job_id=self.job_id,
             job_name=self.config.name,
             status=statistics.status,
-            net_runtime_ms=clock.now_ms() - started_ms,
+            net_runtime_ms=runtime_ms,
             statistics=statistics,
         )
 

@@ -19,6 +19,9 @@ from runtime.clock import give_way_to_threads, turn_seconds
 P = ParamSpec("P")
 T = TypeVar("T")
 
+THREAD_NAME_PREFIX = "riverrun"
+"""Begins the name of each thread of a job's thread pool."""
+
 WORK_SECONDS = 0.002
 """How long a loop works between two moments for threads, at least."""
 
@@ -89,7 +92,7 @@ class CountedExecutor(ThreadPoolExecutor):
             if self._over:
                 raise
         future: Future[T] = Future()
-        threading.Thread(target=_resolve, args=(future, work), name="riverrun").start()
+        threading.Thread(target=_resolve, args=(future, work), name=THREAD_NAME_PREFIX).start()
         return future
 
 
@@ -110,4 +113,4 @@ def _ended(_: object) -> None:
 
 def counted_executor() -> CountedExecutor:
     """The default executor of a loop that belongs to a job."""
-    return CountedExecutor(thread_name_prefix="riverrun")
+    return CountedExecutor(thread_name_prefix=THREAD_NAME_PREFIX)

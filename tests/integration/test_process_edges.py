@@ -196,3 +196,39 @@ def test_a_job_outlives_the_main_program_with_its_checkpoints(folder: JobFolder)
     ended = folder.run(plain=True)
     assert ended.out.split() == ["0", "10000", "20000", "30000", "40000", "50000"]
     assert "is finished" in ended.err
+
+
+ABANDONS = """
+from runtime import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.enable_checkpointing(20)
+results = env.from_sequence(0, 10**15).execute_and_collect("abandoned")
+print(next(results))
+"""
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["command", "plain"])
+@pytest.mark.parametrize("last_line", ["del results", ""], ids=["dropped", "held"])
+def test_a_job_whose_results_nobody_can_read_does_not_keep_the_process(
+    folder: JobFolder, last_line: str, *, plain: bool
+) -> None:
+    """It would be held back for ever by the results that wait."""
+    folder.write(ABANDONS + last_line)
+    ended = folder.run(plain=plain)
+    assert ended.code == 0
+    assert ended.out == "0\n"
+    assert "its results are not wanted any more" in ended.err
+
+
+def test_a_thread_that_outlives_the_main_program_may_read_all_results(folder: JobFolder) -> None:
+    """Only who can read is asked, not who made the iterator."""
+    folder.write(
+        "import threading\n"
+        + ABANDONS.replace("10**15", "99").replace("print(next(results))", "")
+        + "def read():\n"
+        + "    threading.main_thread().join()\n"
+        + "    print(sum(results))\n"
+        + "threading.Thread(target=read).start()\n"
+    )
+    ended = folder.run(plain=True)
+    assert ended.out == "4950\n"
