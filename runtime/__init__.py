@@ -95,7 +95,6 @@ if TYPE_CHECKING:
         ValueStateDescriptor,
     )
     from statebackends.errors import CorruptCheckpointError, StateError, UnstableKeyError
-    from statebackends.file_storage import FileSystemCheckpointStorage
     from statebackends.heap import HashMapStateBackend
     from statebackends.state import (
         AggregatingState,
@@ -105,7 +104,6 @@ if TYPE_CHECKING:
         State,
         ValueState,
     )
-    from statebackends.storage import CheckpointStorage, InMemoryCheckpointStorage
     from statebackends.type_info import Types
 
 __all__ = [
@@ -114,7 +112,6 @@ __all__ = [
     "AggregatingStateDescriptor",
     "Boundedness",
     "CheckpointConfig",
-    "CheckpointStorage",
     "CheckpointingMode",
     "CloseableIterator",
     "CollectSink",
@@ -130,14 +127,12 @@ __all__ = [
     "Duration",
     "EventTimeTrigger",
     "ExecutionConfig",
-    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
     "Gauge",
     "GlobalWindow",
     "HashMapStateBackend",
-    "InMemoryCheckpointStorage",
     "InputStatus",
     "IteratorSource",
     "JobClient",
@@ -246,10 +241,8 @@ runtime.survival_settings: RestartSettings
 statebackends.descriptors: AggregatingStateDescriptor ListStateDescriptor MapStateDescriptor
 statebackends.descriptors: ReducingStateDescriptor StateDescriptor ValueStateDescriptor
 statebackends.errors: CorruptCheckpointError StateError UnstableKeyError
-statebackends.file_storage: FileSystemCheckpointStorage
 statebackends.heap: HashMapStateBackend
 statebackends.state: AggregatingState ListState MapState ReducingState State ValueState
-statebackends.storage: CheckpointStorage InMemoryCheckpointStorage
 statebackends.type_info: Types
 """
 _HOME_OF = {
