@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from random import Random
 
 from operators.time import TimeLike, to_ms
 from runtime.survival_settings import (
     RESTART_DEFAULT,
     RESTART_EXPONENTIAL_DELAY,
+    RESTART_FAILURE_RATE,
     RESTART_FIXED_DELAY,
     RESTART_NONE,
     RestartSettings,
@@ -81,6 +83,44 @@ class FixedDelayRestart(RestartStrategy):
     def verdict(self) -> str:
         """Which of the starts this would be."""
         return _verdict(self._failures, self._attempts)
+
+
+class FailureRateRestart(RestartStrategy):
+    """New starts after the same wait, as long as failures are rare.
+
+    At most `failures_max` of them may lie within any `interval_ms` (Flink:
+    `FailureRateRestartBackoffTimeStrategy`).
+    """
+
+    def __init__(self, failures_max: int, interval_ms: int, delay_ms: int) -> None:
+        self._failures_max = failures_max
+        self._interval_ms = interval_ms
+        self._delay_ms = delay_ms
+        self._failures: deque[int] = deque(maxlen=failures_max + 1)
+
+    def failed(self, now_ms: int) -> None:
+        """Remembers when; failures older than the interval are forgotten."""
+        self._failures.append(now_ms)
+        while self._failures[0] < now_ms - self._interval_ms:
+            self._failures.popleft()
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether there were no more failures than allowed."""
+        return len(self._failures) <= self._failures_max
+
+    @property
+    def delay_ms(self) -> int:
+        """The configured wait."""
+        return self._delay_ms
+
+    @property
+    def verdict(self) -> str:
+        """How many of the allowed failures there were."""
+        within = f"within {self._interval_ms} ms"
+        if self.can_restart:
+            return f"failure {len(self._failures)} of at most {self._failures_max} {within}"
+        return f"more than {self._failures_max} failures {within}"
 
 
 class ExponentialDelayRestart(RestartStrategy):
@@ -170,6 +210,12 @@ def restart_strategy(
     strategy = settings.effective_strategy(checkpoints=checkpoints)
     if strategy == RESTART_FIXED_DELAY:
         return FixedDelayRestart(settings.fixed_delay_attempts, settings.fixed_delay_ms)
+    if strategy == RESTART_FAILURE_RATE:
+        return FailureRateRestart(
+            settings.failure_rate_failures,
+            settings.failure_rate_interval_ms,
+            settings.failure_rate_delay_ms,
+        )
     if strategy == RESTART_EXPONENTIAL_DELAY:
         return ExponentialDelayRestart(
             random,
@@ -204,6 +250,18 @@ class RestartStrategies:
             strategy=RESTART_FIXED_DELAY,
             fixed_delay_attempts=restart_attempts,
             fixed_delay_ms=to_ms(delay_between_attempts, "delay_between_attempts"),
+        )
+
+    @staticmethod
+    def failure_rate_restart(
+        failure_rate: int, failure_interval: TimeLike, delay_interval: TimeLike
+    ) -> RestartSettings:
+        """New starts as long as at most `failure_rate` failures lie within an interval."""
+        return RestartSettings(
+            strategy=RESTART_FAILURE_RATE,
+            failure_rate_failures=failure_rate,
+            failure_rate_interval_ms=to_ms(failure_interval, "failure_interval"),
+            failure_rate_delay_ms=to_ms(delay_interval, "delay_interval"),
         )
 
     @staticmethod

@@ -79,6 +79,7 @@ RESTART_DEFAULT = "default"
 RESTART_NONE = "none"
 RESTART_FIXED_DELAY = "fixed-delay"
 RESTART_EXPONENTIAL_DELAY = "exponential-delay"
+RESTART_FAILURE_RATE = "failure-rate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,13 @@ class RestartSettings(CheckedSettings):
             RESTART_NONE,
             RESTART_FIXED_DELAY,
             RESTART_EXPONENTIAL_DELAY,
+            RESTART_FAILURE_RATE,
             also={
                 "off": RESTART_NONE,
                 "disable": RESTART_NONE,
                 "fixeddelay": RESTART_FIXED_DELAY,
                 "exponentialdelay": RESTART_EXPONENTIAL_DELAY,
+                "failurerate": RESTART_FAILURE_RATE,
             },
         ),
         RESTART_DEFAULT,
@@ -145,6 +148,24 @@ class RestartSettings(CheckedSettings):
         10,
         "How many new starts without a completed checkpoint between them are made before the job "
         "has failed for good. A completed checkpoint sets the wait back to the first one.",
+    )
+    failure_rate_failures: int = option(
+        "restart-strategy.failure-rate.max-failures-per-interval",
+        integer(0),
+        1,
+        "How many failures within the interval are followed by a new start; one more is the end.",
+    )
+    failure_rate_interval_ms: int = option(
+        "restart-strategy.failure-rate.failure-rate-interval",
+        duration(minimum_ms=1),
+        60_000,
+        "The length of the interval in which failures are counted.",
+    )
+    failure_rate_delay_ms: int = option(
+        "restart-strategy.failure-rate.delay",
+        duration(),
+        1_000,
+        "How long to wait before each new start.",
     )
 
     def __post_init__(self) -> None:

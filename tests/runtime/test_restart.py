@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from operators.time import Duration
 from runtime.restart import (
     ExponentialDelayRestart,
+    FailureRateRestart,
     FixedDelayRestart,
     NoRestart,
     RestartStrategies,
@@ -113,6 +114,26 @@ def test_the_number_of_starts_without_progress_is_bounded() -> None:
     )
 
 
+@given(
+    gaps=st.lists(st.integers(0, 30), max_size=30),
+    failures_max=st.integers(0, 4),
+    interval_ms=st.integers(1, 50),
+)
+def test_starts_go_on_while_failures_are_rare(
+    gaps: list[int], failures_max: int, interval_ms: int
+) -> None:
+    """There is one exactly if no more failures than allowed lie within the interval."""
+    strategy = FailureRateRestart(failures_max, interval_ms, delay_ms=7)
+    times: list[int] = []
+    for gap in gaps:
+        times.append(gap + (times[-1] if times else 0))
+        strategy.failed(times[-1])
+        recent = sum(times[-1] - time <= interval_ms for time in times)
+        assert strategy.can_restart is (recent <= failures_max)
+        assert strategy.delay_ms == 7
+        assert strategy.verdict.startswith("failure" if strategy.can_restart else "more than")
+
+
 @given(seed=st.integers(), jitter=st.floats(0, 1))
 def test_jitter_stays_within_its_share_and_below_the_limit(seed: int, jitter: float) -> None:
     """The wait differs from the computed one by at most the share, and never leaves the bounds."""
@@ -140,6 +161,7 @@ def test_jitter_spreads_starts() -> None:
         (RestartStrategies.fall_back_restart(), False, NoRestart),
         (RestartStrategies.fixed_delay_restart(3, 10), False, FixedDelayRestart),
         (RestartStrategies.exponential_delay_restart(), False, ExponentialDelayRestart),
+        (RestartStrategies.failure_rate_restart(1, 10, 1), False, FailureRateRestart),
     ],
 )
 def test_the_settings_name_the_strategy(
@@ -154,3 +176,5 @@ def test_the_factories_take_lengths_of_time_in_every_form() -> None:
     by_duration = RestartStrategies.fixed_delay_restart(3, Duration.of_seconds(10))
 
     assert by_duration == RestartStrategies.fixed_delay_restart(3, 10_000)
+    rate = RestartStrategies.failure_rate_restart
+    assert rate(3, Duration.of_minutes(5), Duration.of_seconds(10)) == rate(3, 300_000, 10_000)
