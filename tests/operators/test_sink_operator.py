@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from operators.errors import PermanentError
 from operators.sink import Committer, Sink, SinkWriter, SinkWriterContext
 from operators.sink_operator import SinkOperator
 from tests.operators.attempt import Attempt, batch, restored_attempts, started_sink
@@ -271,3 +272,41 @@ def test_a_record_before_the_start_is_an_error() -> None:
     operator.setup(Attempt(operator_name="ledger"))  # type: ignore[arg-type]  # enough for this
     with pytest.raises(RuntimeError, match="'ledger'"):
         operator.process_batch(batch(1))
+
+
+class PlainWriter(SinkWriter[object]):
+    """Written by somebody without a type checker."""
+
+    def write(self, values: Sequence[object], timestamps: Sequence[int | None] | None) -> None:
+        """Drops the values."""
+
+    def flush(self, end_of_input: bool) -> None:  # type: ignore[override]  # the mistake
+        """Should be async."""
+
+    def close(self) -> None:  # type: ignore[override]  # the mistake
+        """Should be async."""
+
+
+class MadeSink(Sink[object]):
+    """Has `made` as its writer."""
+
+    def __init__(self, made: object) -> None:
+        self.made = made
+
+    def create_writer(self, context: SinkWriterContext) -> SinkWriter[object]:
+        return self.made  # type: ignore[return-value]  # the mistake
+
+
+async def test_a_writer_method_that_is_not_async_is_named() -> None:
+    """No new start mends it."""
+    operator = await started_sink(SinkOperator(MadeSink(PlainWriter())), Attempt())
+    with pytest.raises(PermanentError, match=r"PlainWriter\.flush\(\) .* async def"):
+        await operator.finish()
+    with pytest.raises(PermanentError, match=r"PlainWriter\.close\(\) .* async def"):
+        await operator.close_async()
+
+
+async def test_a_sink_that_makes_no_writer_is_named() -> None:
+    """A forgotten return is the commonest one."""
+    with pytest.raises(PermanentError, match=r"MadeSink\.create_writer\(\) .* not NoneType"):
+        await started_sink(SinkOperator(MadeSink(None)), Attempt())
