@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple, Optional
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -224,7 +225,6 @@ def test_a_hint_says_what_can_change_in_place():
 
 def test_a_msgspec_struct_is_written_by_its_fields():
     """Its schema is in the identity, as that of a dataclass."""
-    msgspec = pytest.importorskip("msgspec")
     reading = msgspec.defstruct("Reading", [("at", int), ("values", list[float])], frozen=True)
     serializer = serializer_for(reading)
     values = [reading(1, [0.5]), reading(2, [])]
