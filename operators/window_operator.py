@@ -78,6 +78,8 @@ class WindowOperator(StreamOperator, Generic[V]):
         self._function = function
         self._lateness_ms = lateness_ms
         self._late_tag = late_tag
+        self.drops_late = late_tag is None
+        """Whether records that are late for all their windows are lost."""
         self._event_time = assigner.is_event_time()
         self._outputs = Outputs()
         self._index: int | None = None

@@ -23,7 +23,7 @@ from runtime.plan import ExecutionPlan, build_plan
 from runtime.recovery import RestoredCheckpoint, restore
 from runtime.restart import RestartStrategy, restart_strategy
 from runtime.start_point import StartPoint, choose_start, restart_point
-from runtime.statistics import count_records, lowest_sink_watermark
+from runtime.statistics import count_records, lowest_sink_watermark, warn_of_late_records
 from runtime.subtask_checkpoints import ChildSlots
 from runtime.supervisor import StuckTasksError
 from runtime.thread_work import THREAD_WORK
@@ -268,6 +268,7 @@ class JobRun:
             counted = count_records(self._attempt.nodes)
             before = self._records_before
             self._records_before = (before[0] + counted[0], before[1] + counted[1])
+            warn_of_late_records(self._config.name, self._attempt.nodes)
             self._attempt = None
             if self._stop_timeout is not None:
                 self._stop_timeout.cancel()

@@ -1,6 +1,7 @@
 """`python -m runtime`: how a job file runs, and how its process ends."""
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -45,6 +46,12 @@ def test_a_finished_job_ends_with_code_0(folder: JobFolder) -> None:
     folder.write(f"{HEAD}env.from_collection([1, 2]).map(lambda x: x * 10).print()\nenv.execute()")
     ended = folder.run()
     assert (ended.code, ended.out) == (0, "10\n20\n")
+
+
+def test_the_end_of_a_job_is_told_with_its_counts(folder: JobFolder) -> None:
+    """A log that just breaks off does not say whether all was done."""
+    folder.write(f"{HEAD}env.from_collection([1, 2]).filter(bool).print()\nenv.execute()")
+    assert re.search(r"is finished after \d+\.\d s: records in 2, out 2\n", folder.run().err)
 
 
 def test_the_job_file_runs_as_the_main_program(folder: JobFolder) -> None:

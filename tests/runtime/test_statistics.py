@@ -5,10 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from operators.builtin import CollectSink
+from operators.output_tag import OutputTag
 from operators.sink_operator import SinkOperator
+from operators.triggers import EventTimeTrigger
+from operators.window_contents import ListContents
+from operators.window_operator import LATE_COUNTER, WindowOperator
+from operators.windows import TumblingEventTimeWindows
 from runtime.chain import ChainNode
-from runtime.statistics import count_records, lowest_sink_watermark
+from runtime.statistics import count_records, lowest_sink_watermark, warn_of_late_records
 from tests.runtime.chain_parts import Relay, node
 from tests.runtime.task_rig import Items, reading
 
@@ -50,3 +57,26 @@ def test_without_a_watermark_everywhere_there_is_none() -> None:
     """One sink that has none yet may be anywhere."""
     assert lowest_sink_watermark([task(9, sink()), task(None, sink())]) is None
     assert lowest_sink_watermark([]) is None
+
+
+def windows(late: int, tag: OutputTag[Any] | None = None) -> ChainNode:
+    assigner = TumblingEventTimeWindows.of(10)
+    made = counted(WindowOperator(assigner, EventTimeTrigger(), ListContents(), late_tag=tag), 0, 0)
+    made.context.metrics.counter(LATE_COUNTER).inc(late)
+    return made
+
+
+def test_the_operator_that_dropped_late_records_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """The subtasks of an operator are told as one."""
+    warn_of_late_records("visits", [windows(3), windows(4), counted(Relay(), 1, 1)])
+    context = windows(0).context
+    operator = f"{context.operator_name!r} (uid {context.uid})"
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        f"job 'visits': operator {operator} dropped 7 late records"
+    ]
+
+
+def test_late_records_that_are_not_lost_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Those of a side output are where the job wanted them."""
+    warn_of_late_records("visits", [windows(3, OutputTag("late")), windows(0)])
+    assert caplog.records == []
