@@ -51,14 +51,14 @@ def test_a_type_checker_refuses_an_unknown_name(tmp_path: Path) -> None:
     job.write_text("from runtime import Stream, StreamExecutionEnvironment\n")
     root = Path(runtime.__file__).parent.parent
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(job)],
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", str(job)],
         capture_output=True,
         text=True,
         check=False,
         cwd=root,
         timeout=55,
     )
-    assert "has no attribute \"Stream\"" in done.stdout
+    assert 'has no attribute "Stream"' in done.stdout
     assert "Found 1 error" in done.stdout
 
 
