@@ -122,6 +122,16 @@ class SnapshotChildError(Exception):
     """A snapshot child did not finish its file; says why."""
 
 
+def _watched(pid: int) -> int:
+    """A descriptor of a child; a child that gets none (a process has so many) ends at once."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+
+
 class SnapshotChild:
     """A forked child under the parent's eyes: awaited or abandoned, and reaped in any case."""
 
@@ -129,12 +139,12 @@ class SnapshotChild:
         self._errors, child_end = os.pipe()
         try:
             self.pid = fork_writer(write, path, child_end)
+            self._pidfd = _watched(self.pid)
         except BaseException:
             os.close(self._errors)
             raise
         finally:
             os.close(child_end)
-        self._pidfd = os.pidfd_open(self.pid)
         self._reaped = False
 
     async def wait(self) -> None:
