@@ -17,10 +17,11 @@ from runtime.deployment import AttemptListener, Deployment, DeploymentSettings, 
 from runtime.enumerators import SplitEnumerators
 from runtime.errors import OperatorFailure
 from runtime.job_folder import JobFolder
+from runtime.joint_fork import ChildSlots
 from runtime.plan import ExecutionPlan, PlannedOperator
 from runtime.process_settings import freeze_started_objects
 from runtime.recovery import RestoredCheckpoint
-from runtime.subtask_checkpoints import CheckpointReplies, ChildSlots
+from runtime.subtask_checkpoints import CheckpointReplies
 from runtime.supervisor import Supervisor
 from runtime.task import Task
 from runtime.turn import LoopTurn
@@ -198,11 +199,11 @@ class Attempt(AttemptListener):
 
     def add_splits(self, subtask: SubtaskId, splits: Sequence[object]) -> None:
         """New splits for a source subtask."""
-        self.deployment.tasks[subtask].add_splits(splits)
+        self.deployment.tasks[subtask].tell_source(lambda source: source.add_splits(splits))
 
     def no_more_splits(self, subtask: SubtaskId) -> None:
         """A source subtask will get no more splits."""
-        self.deployment.tasks[subtask].no_more_splits()
+        self.deployment.tasks[subtask].tell_source(lambda source: source.no_more_splits())
 
     def enumerator_failed(self, source: PlannedOperator, error: BaseException) -> None:
         """The attempt fails with the error of a source's enumerator."""

@@ -22,12 +22,12 @@ from runtime.exchange import (
     RecordWriter,
 )
 from runtime.gate import InputGate
+from runtime.joint_fork import ChildSlots, JointFork
 from runtime.mailbox import Mail, Mailbox
 from runtime.plan import ExecutionPlan, PlannedEdge, PlannedOperator, Vertex
 from runtime.subtask_checkpoints import (
     INLINE_ENTRIES_MAX,
     CheckpointReplies,
-    ChildSlots,
     SubtaskCheckpoints,
 )
 from runtime.task import RECORDS_MAX, Task
@@ -136,6 +136,7 @@ class _Deployer:
         self._listener = listener
         self._restored = restored
         self._deployment = Deployment()
+        self._forks = JointFork(settings.clock, settings.slots, settings.spawn)
         self._slots: dict[tuple[int, int], _Slot] = {}
 
     def deploy(self) -> Deployment:
@@ -299,6 +300,8 @@ class _Deployer:
                 self._listener.replies(subtask),
                 file_name=f"{vertex.id}-{slot.index}-e{epoch}-a{attempt}",
                 slots=settings.slots,
+                forks=self._forks,
+                resume=task.resume,
                 spawn=settings.spawn,
                 inline_entries_max=settings.inline_entries_max,
                 passive=task.restored_finished,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +10,8 @@ from typing import Protocol
 from operators.elements import CheckpointBarrier
 from runtime.chain import ChainNode
 from runtime.errors import error_text
-from runtime.fork_snapshot import SnapshotChild, SnapshotChildError, can_fork
+from runtime.fork_snapshot import SnapshotChildError, can_fork
+from runtime.joint_fork import ChildSlots, ForkPart, JointFork
 from statebackends.backend import KeyedSnapshot
 from statebackends.errors import StateError
 from statebackends.operator_state_format import OperatorStateSnapshot
@@ -25,6 +25,10 @@ CHILDREN_MAX = 4
 """Snapshot children alive in this process at once; a cut beyond them is serialised at once."""
 
 
+def _nothing_to_resume() -> None:
+    """For a subtask that has no siblings to wait for."""
+
+
 class CheckpointReplies(Protocol):
     """Where the outcome of a subtask's part of a checkpoint goes."""
 
@@ -36,15 +40,6 @@ class CheckpointReplies(Protocol):
 
     def failed(self, error: BaseException) -> None:
         """A flush failed: the subtask fails, not only the checkpoint."""
-
-
-class ChildSlots:
-    """Counts the snapshot children of this process."""
-
-    __slots__ = ("alive",)
-
-    def __init__(self) -> None:
-        self.alive = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +65,11 @@ class SubtaskCheckpoints:
         *,
         file_name: str,
         slots: ChildSlots,
+        forks: JointFork,
         spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
         inline_entries_max: int = INLINE_ENTRIES_MAX,
         passive: bool = False,
+        resume: Callable[[], None] = _nothing_to_resume,
     ) -> None:
         self._nodes = nodes
         self._passive = passive
@@ -80,23 +77,29 @@ class SubtaskCheckpoints:
         self._replies = replies
         self._file_name = file_name
         self._slots = slots
+        self._forks = forks
+        self._resume = resume
         self._spawn = spawn
         self._inline_entries_max = inline_entries_max
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._children: dict[int, SnapshotChild] = {}
+        self._parts: dict[int, ForkPart] = {}
 
-    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
-        """Fixes the cut now; a failure of user code or of a serializer declines the checkpoint."""
+    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> bool:
+        """Fixes the cut now; a failure of user code or of a serializer declines the checkpoint.
+
+        True if the state must stay as it is until `resume` is called (`joint_fork.py`).
+        """
         checkpoint_id = barrier.checkpoint_id
         try:
             cuts = [self._cut_operator(node, checkpoint_id) for node in self._nodes]
-            writing = self._begin_writing(checkpoint_id, cuts)
+            writing, waits = self._begin_writing(checkpoint_id, cuts)
         except Exception as error:
             self._replies.declined(checkpoint_id, _reason(error))
-            return
+            return False
         work = self._spawn(self._finish(checkpoint_id, writing, finished=finished))
         self._running[checkpoint_id] = work
         work.add_done_callback(lambda _: self._over(checkpoint_id))
+        return waits
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         """Stops the work for a checkpoint that is over without success."""
@@ -123,11 +126,12 @@ class SubtaskCheckpoints:
 
     def _begin_writing(
         self, checkpoint_id: int, cuts: Sequence[_OperatorCut]
-    ) -> Callable[[], Coroutine[object, object, StateFile | None]]:
-        """Serialises a small cut, forks for a big one; returns what is left to do."""
+    ) -> tuple[Callable[[], Coroutine[object, object, StateFile | None]], bool]:
+        """Serialises a small cut, has a big one forked; what is left to do, and whether to wait."""
         cuts = [cut for cut in cuts if cut.keyed is not None or cut.operator_state is not None]
         if not cuts:
-            return _nothing
+            self._forks.small(self)
+            return _nothing, False
 
         def write(sink: ChunkSink, alive: Callable[[], bool]) -> None:
             writer = SnapshotFileWriter(sink)
@@ -146,42 +150,28 @@ class SubtaskCheckpoints:
             and can_fork()
             and self._slots.alive < CHILDREN_MAX
         ):
-            # A collection inside the fork's page copying would double the stall.
-            enabled = gc.isenabled()
-            gc.disable()
-            try:
-                child = SnapshotChild(write, str(path))
-            finally:
-                if enabled:
-                    gc.enable()
-            self._slots.alive += 1
-            self._children[checkpoint_id] = child
-            return lambda: self._adopt(checkpoint_id, child)
+            part, waits = self._forks.join(checkpoint_id, self, write, str(path), self._resume)
+            self._parts[checkpoint_id] = part
+            return lambda: self._adopt(checkpoint_id, part), waits
+        self._forks.small(self)
         buffer = _Buffer()
         write(buffer, lambda: True)
         data = b"".join(buffer.chunks)
-        return lambda: self._storage.write(checkpoint_id, self._file_name, data)
+        return lambda: self._storage.write(checkpoint_id, self._file_name, data), False
 
-    async def _adopt(self, checkpoint_id: int, child: SnapshotChild) -> StateFile | None:
+    async def _adopt(self, checkpoint_id: int, part: ForkPart) -> StateFile | None:
         try:
-            await child.wait()
+            await part.written
         except SnapshotChildError as error:
-            path = self._storage.local_path(checkpoint_id, self._file_name)
-            raise SnapshotChildError(f"{path}: cannot be written: {error}") from error
-        finally:
-            self._part_with_child(checkpoint_id)
+            raise SnapshotChildError(f"{part.path}: cannot be written: {error}") from error
         return await self._storage.adopt(checkpoint_id, self._file_name)
 
     def _over(self, checkpoint_id: int) -> None:
         self._running.pop(checkpoint_id, None)
-        # Work that is cancelled before its first step has not waited for its child.
-        self._part_with_child(checkpoint_id)
-
-    def _part_with_child(self, checkpoint_id: int) -> None:
-        child = self._children.pop(checkpoint_id, None)
-        if child is not None:
-            child.abandon()
-            self._slots.alive -= 1
+        # Work that is cancelled before its first step has not waited for its file.
+        part = self._parts.pop(checkpoint_id, None)
+        if part is not None:
+            self._forks.leave(part)
 
     async def _finish(
         self,

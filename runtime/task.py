@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 
 from operators.elements import (
     MAX_WATERMARK,
@@ -21,7 +22,7 @@ from operators.source_operator import SourceOperator
 from operators.stream_operator import StreamOperator
 from runtime.aligner import Alignment, BarrierAligner
 from runtime.chain import ChainNode, Unfinished
-from runtime.channel import OutputRoom
+from runtime.channel import Channel, OutputRoom
 from runtime.checkpoint_messages import SubtaskId
 from runtime.exchange import ControlElement, RecordWriter
 from runtime.fusion import fuse
@@ -84,6 +85,7 @@ class Task:
         self._lingers = lingers
         self._released = False
         self._stopping = False
+        self._held = False
         self._stack: list[Generator[None, None, None]] = []
         most = records_max if gate is not None else min(records_max, POLLED_RECORDS_MAX)
         self._unit = UnitSize(most, turn.seconds)
@@ -122,17 +124,10 @@ class Task:
         self._released = True
         self._wakeup.wake()
 
-    def add_splits(self, splits: Sequence[object]) -> None:
-        """New splits for the source of this task."""
-        self.mailbox.put(Mail(partial(self._running_source().add_splits, splits)))
-
-    def no_more_splits(self) -> None:
-        """The source of this task will get no more splits."""
-        self.mailbox.put(Mail(self._running_source().no_more_splits))
-
-    def _running_source(self) -> SourceOperator:
+    def tell_source(self, tell: Callable[[SourceOperator], None]) -> None:
+        """Has `tell` called with the source, in order with checkpoint triggers."""
         assert self._source is not None, f"{self.name} has no source"
-        return self._source
+        self.mailbox.put(Mail(partial(tell, self._source)))
 
     def stop_source(self) -> None:
         """A source reads no more; the final checkpoint follows."""
@@ -168,11 +163,14 @@ class Task:
 
     async def _work(self) -> None:
         """Mail, then the newest work that is paused, else the next input, until the end."""
-        if self.restored_finished:
-            self._stack.append(self._end())
         wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
         monotonic = turn.monotonic
+        if self.restored_finished:
+            stack.append(self._end())
         while True:
+            if self._held:
+                await wakeup.waiting()
+                continue
             if mails:
                 self._serve_mail()
             if stack:
@@ -189,16 +187,18 @@ class Task:
                 turn.renew()
                 await asyncio.sleep(0)
 
+    def resume(self) -> None:
+        """The state of the last cut is forked: the operators may go on."""
+        self._held = False
+        self._wakeup.wake()
+
     def _has_room(self) -> bool:
         if self._room.full:
             return False
-        for operator in self._bounded:  # noqa: SIM110 - a generator costs more than the loop
-            if not operator.has_room:
-                return False
-        return True
+        return not self._bounded or all(map(attrgetter("has_room"), self._bounded))
 
     def _advance(self) -> bool:
-        """Goes on with the newest unit of work until it ends or must pause."""
+        """Goes on with the newest unit of work."""
         room, mails, turn = self._room, self.mailbox.mails, self._turn
         work = self._stack[-1]
         for _ in work:
@@ -208,14 +208,11 @@ class Task:
         return True
 
     def _serve_mail(self) -> None:
-        """Runs mail: all kinds between units of work, timers only between two records of one.
-
-        A timer is begun also without room: its first output goes out, the rest waits.
-        """
+        """Runs mail: all kinds between units of work, timers (room or not) between two records."""
         if self.mailbox.mails[0].at_once:
             self._start(self.mailbox.mails.popleft().run())
         elif not self._stack:
-            while not self._stack and (mail := self.mailbox.take()) is not None:
+            while not (self._stack or self._held) and (mail := self.mailbox.take()) is not None:
                 if self.ended and mail.between_records:
                     continue
                 self._start(mail.run())
@@ -227,6 +224,9 @@ class Task:
     def _start(self, work: Unfinished) -> None:
         """Goes on with work that has begun until it ends or must pause."""
         if work is None:
+            return
+        if self._held:
+            self._stack.append(work)
             return
         room, mails, turn = self._room, self.mailbox.mails, self._turn
         for _ in work:
@@ -250,7 +250,7 @@ class Task:
             count = len(element.values)
             self.records_in += count
             if count == 1 < limit or self._unit.fixed:
-                # A single record cannot be cut further, and most batches of an idle stream are one.
+                # A single record cannot be cut further.
                 self._start(self.head.push(element))
             else:
                 began = self._turn.monotonic()
@@ -287,10 +287,7 @@ class Task:
 
     def _control(self, element: ControlElement) -> None:
         """Handles one control element of the channel that the gate took it from."""
-        gate = self._gate
-        assert gate is not None
-        assert gate.channel is not None
-        index = gate.channel.index
+        index = self._taken_from().index
         if type(element) is Watermark:
             self._start_all(self._valve.watermark(index, element.timestamp))
         elif type(element) is WatermarkStatus:
@@ -302,6 +299,11 @@ class Task:
         else:
             assert type(element) is EndOfInput
             self._channel_ended(index, drained=element.drained)
+
+    def _taken_from(self) -> Channel:
+        assert self._gate is not None
+        assert self._gate.channel is not None
+        return self._gate.channel
 
     def _start_all(self, elements: Sequence[StreamElement]) -> None:
         if elements:
@@ -324,8 +326,7 @@ class Task:
         if alignment.unblock:
             gate.unblock_all()
         if alignment.block:
-            assert gate.channel is not None
-            gate.block(gate.channel)
+            gate.block(self._taken_from())
         if alignment.completed is not None:
             self._checkpoint(alignment.completed)
 
@@ -349,7 +350,7 @@ class Task:
         finished = self.ended
         if not finished:
             self._send_control(barrier)
-        self.cut.take(barrier, finished=finished)
+        self._held = self.cut.take(barrier, finished=finished)
         self._unit.restart()
         if barrier.final and not finished:
             self._finish(drained=False)
@@ -392,8 +393,7 @@ class Task:
             self._listener.finished(self)
         pending, self._pending_trigger = self._pending_trigger, None
         if pending is not None and pending.checkpoint_id > self._newest_cut:
-            # The work that ends here is still on the stack: the cut comes after it.
-            self.trigger_checkpoint(pending)
+            self.trigger_checkpoint(pending)  # behind the work that ends here
 
     def _send_control(self, element: ControlElement) -> None:
         for writer in self._writers:

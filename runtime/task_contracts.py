@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 class CheckpointCut(Protocol):
     """Takes the cut of a subtask's operators and sees to the rest of the checkpoint beside it."""
 
-    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
-        """Fixes the cut now; serialises, stores, flushes and acknowledges in the background."""
+    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> bool:
+        """Fixes the cut now; serialises, stores, flushes and acknowledges in the background.
+
+        True if the operators must be left alone until `Task.resume` is called: their state is
+        still to be forked.
+        """
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint is over without success."""

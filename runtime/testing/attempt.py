@@ -145,7 +145,7 @@ class HarnessAttempt:
         """Assigns splits to one subtask of the sources under test."""
         for source_id, task in self._tasks.items():
             if source_id.index == subtask and self._is_source(task):
-                task.add_splits(splits)
+                task.tell_source(lambda source: source.add_splits(splits))
 
     def tell_end(self) -> None:
         """Calls `end_input` of the operators, and nothing else."""

@@ -53,11 +53,13 @@ class Cuts:
         self.states: list[object] = []
         self.aborted: list[int] = []
         self.closed = False
+        self.waits = False
         self._seen = seen
 
-    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> None:
+    def take(self, barrier: CheckpointBarrier, *, finished: bool) -> bool:
         self.taken.append((barrier.checkpoint_id, finished))
         self.states.append(self._seen())
+        return self.waits
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         self.aborted.append(checkpoint_id)

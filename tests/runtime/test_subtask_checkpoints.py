@@ -12,8 +12,10 @@ import pytest
 from operators.elements import RecordBatch
 from operators.stream_operator import StreamOperator, Work
 from runtime.chain import ChainNode
+from runtime.clock import SimulatedClock
 from runtime.fork_snapshot import can_fork
-from runtime.subtask_checkpoints import CHILDREN_MAX, ChildSlots, SubtaskCheckpoints
+from runtime.joint_fork import ChildSlots, JointFork
+from runtime.subtask_checkpoints import CHILDREN_MAX, SubtaskCheckpoints
 from statebackends.descriptors import ListStateDescriptor, ValueStateDescriptor
 from statebackends.file_storage import FileSystemCheckpointStorage, run_directly
 from statebackends.heap import HeapKeyedStateBackend
@@ -65,6 +67,7 @@ class Subtask:
         self.slots: ChildSlots = options.setdefault("slots", ChildSlots())
         self.replies: list[tuple[Any, ...]] = []
         self.work: list[asyncio.Task[None]] = []
+        options.setdefault("forks", JointFork(SimulatedClock(), self.slots, self._spawn))
         self.checkpoints = SubtaskCheckpoints(
             [self.node], storage, self, file_name="1-0", spawn=self._spawn, **options
         )
@@ -120,16 +123,16 @@ def no_children() -> Iterator[None]:
 @pytest.fixture
 def forks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that children were made for."""
-    from runtime import subtask_checkpoints
+    from runtime import joint_fork
 
     made: list[str] = []
-    real = subtask_checkpoints.SnapshotChild
+    real = joint_fork.SnapshotChild
 
     def record(write: Any, path: str) -> Any:
         made.append(path)
         return real(write, path)
 
-    monkeypatch.setattr(subtask_checkpoints, "SnapshotChild", record)
+    monkeypatch.setattr(joint_fork, "SnapshotChild", record)
     return made
 
 

@@ -42,6 +42,25 @@ async def test_a_channel_whose_barrier_came_waits_for_the_others() -> None:
     assert sorted(out[4:]) == ["a2", "b3"]
 
 
+async def test_a_cut_that_waits_for_its_fork_keeps_everything_from_the_operators() -> None:
+    """Neither records nor timers nor the end of an input come through until it is resumed."""
+    operator = Relay()
+    rig = TaskRig(operator, inputs=2)
+    rig.cut.waits = True
+    async with rig.running():
+        rig.put(barrier(1), batch("later"))
+        rig.put(DRAINED, channel=1)
+        rig.put(Watermark(5))
+        await settle()
+        rig.timer(lambda: (batch("timer"),))
+        await settle()
+        assert rig.out() == [barrier(1)]
+        rig.cut.waits = False
+        rig.task.resume()
+        await settle()
+        assert rig.out() == ["timer", "later", Watermark(5)]
+
+
 async def test_a_newer_barrier_overtakes_an_alignment() -> None:
     """The older checkpoint is declined and passed on as cancelled; blocked data flows again."""
     rig = TaskRig(Relay(), inputs=2)

@@ -36,12 +36,12 @@ def test_a_snapshot_that_shares_live_state_is_found(monkeypatch: pytest.MonkeyPa
 
     def later(
         self: SubtaskCheckpoints, checkpoint_id: int, cuts: Sequence[object]
-    ) -> Callable[[], Coroutine[object, object, StateFile | None]]:
+    ) -> tuple[Callable[[], Coroutine[object, object, StateFile | None]], bool]:
         async def write() -> StateFile | None:
-            file: StateFile | None = await begin(self, checkpoint_id, cuts)()  # type: ignore[arg-type]  # the cuts are private
-            return file
+            writing, _ = begin(self, checkpoint_id, cuts)  # type: ignore[arg-type]  # private cuts
+            return await writing()
 
-        return write
+        return write, False
 
     monkeypatch.setattr(SubtaskCheckpoints, "_begin_writing", later)
     assert_found()
