@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         NumberSequenceSource,
         PrintSink,
     )
+    from operators.count_trigger import CountTrigger
     from operators.data_stream_sink import DataStreamSink
     from operators.datastream import DataStream
     from operators.functions import (
@@ -120,6 +121,7 @@ __all__ = [
     "Configuration",
     "ConfigurationError",
     "CorruptCheckpointError",
+    "CountTrigger",
     "Counter",
     "DataStream",
     "DataStreamSink",
@@ -207,6 +209,7 @@ __all__ = [
 # A line is a module and names that are defined there.
 _HOMES = """
 operators.builtin: CollectSink CollectionSource IteratorSource NumberSequenceSource PrintSink
+operators.count_trigger: CountTrigger
 operators.data_stream_sink: DataStreamSink
 operators.datastream: DataStream
 operators.functions: AggregateFunction FilterFunction FlatMapFunction Function KeySelector
