@@ -19,12 +19,12 @@ from runtime.failure_kinds import describe_failure, is_permanent, user_cause
 from runtime.failure_report import format_failure
 from runtime.job_folder import FileSystemJobFolder, JobFolder, RunStatus
 from runtime.job_result import JobStatistics, JobStatus
+from runtime.joint_fork import ChildSlots
 from runtime.plan import ExecutionPlan, build_plan
 from runtime.recovery import RestoredCheckpoint, restore
 from runtime.restart import RestartStrategy, restart_strategy
 from runtime.start_point import StartPoint, choose_start, restart_point
 from runtime.statistics import count_records, lowest_sink_watermark, warn_of_late_records
-from runtime.subtask_checkpoints import ChildSlots
 from runtime.supervisor import StuckTasksError
 from runtime.thread_work import THREAD_WORK
 from runtime.turn import LoopTurn
