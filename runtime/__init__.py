@@ -80,7 +80,12 @@ if TYPE_CHECKING:
         WindowAssigner,
     )
     from runtime.client import JobClient, JobFuture
-    from runtime.config_views import CheckpointConfig, CheckpointingMode, ExecutionConfig
+    from runtime.config_views import (
+        CheckpointConfig,
+        CheckpointingMode,
+        ExecutionConfig,
+        ExternalizedCheckpointRetention,
+    )
     from runtime.configuration import Configuration
     from runtime.environment import StreamExecutionEnvironment
     from runtime.errors import ConfigurationError, JobExecutionError, RecoveryError
@@ -129,6 +134,7 @@ __all__ = [
     "Duration",
     "EventTimeTrigger",
     "ExecutionConfig",
+    "ExternalizedCheckpointRetention",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
@@ -235,6 +241,7 @@ operators.windows: GlobalWindow SlidingEventTimeWindows SlidingProcessingTimeWin
 operators.windows: TumblingEventTimeWindows TumblingProcessingTimeWindows WindowAssigner
 runtime.client: JobClient JobFuture
 runtime.config_views: CheckpointConfig CheckpointingMode ExecutionConfig
+runtime.config_views: ExternalizedCheckpointRetention
 runtime.configuration: Configuration
 runtime.environment: StreamExecutionEnvironment
 runtime.errors: ConfigurationError JobExecutionError RecoveryError

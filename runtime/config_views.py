@@ -18,6 +18,14 @@ class CheckpointingMode(Enum):
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
 
 
+class ExternalizedCheckpointRetention(Enum):
+    """What becomes of checkpoints when a job is cancelled (PyFlink's names)."""
+
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+
+
 class ExecutionConfig:
     """How the operators of a job run (PyFlink: `ExecutionConfig`)."""
 
@@ -165,3 +173,23 @@ class CheckpointConfig:
     def get_tolerable_checkpoint_failure_number(self) -> int:
         """The number in force."""
         return self._layers.integer("execution.checkpointing.tolerable-failed-checkpoints")
+
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> Self:
+        """Only RETAIN_ON_CANCELLATION; raises ConfigurationError for another mode."""
+        if retention_mode is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION:
+            raise ConfigurationError(
+                f"set_externalized_checkpoint_retention: {retention_mode!r} cannot be used; it "
+                "must be ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: checkpoints stay "
+                "in the job's folder however the job ended (--fresh starts without them)"
+            )
+        return self
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints outlive the job: always, where there are any."""
+        return self.is_checkpointing_enabled()
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        """RETAIN_ON_CANCELLATION."""
+        return ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from operators.time import Duration, Time
 from runtime.config import OPTIONS, JobConfig, job_config
 from runtime.config_options import parse_duration_ms, show_duration
-from runtime.config_views import CheckpointConfig, ExecutionConfig
+from runtime.config_views import (
+    CheckpointConfig,
+    ExecutionConfig,
+    ExternalizedCheckpointRetention,
+)
 from runtime.configuration_docs import DOCUMENT, document
 from runtime.errors import ConfigurationError
 from runtime.setting_layers import SettingLayers
@@ -181,6 +185,20 @@ def test_checkpoint_settings_are_read_back_as_set(name: str, value: int) -> None
     view = CheckpointConfig(SettingLayers())
     assert getattr(view, f"set_{name}")(value) is view
     assert getattr(view, f"get_{name}")() == value
+
+
+def test_checkpoints_are_always_retained() -> None:
+    """The other modes of PyFlink are refused, with what is to be done instead."""
+    modes = ExternalizedCheckpointRetention
+    view = CheckpointConfig(SettingLayers())
+    assert not view.is_externalized_checkpoints_enabled()
+    view.set_checkpoint_interval(1_000)
+    assert view.set_externalized_checkpoint_retention(modes.RETAIN_ON_CANCELLATION) is view
+    assert view.get_externalized_checkpoint_retention() is modes.RETAIN_ON_CANCELLATION
+    assert view.is_externalized_checkpoints_enabled()
+    for mode in (modes.DELETE_ON_CANCELLATION, modes.NO_EXTERNALIZED_CHECKPOINTS):
+        with pytest.raises(ConfigurationError, match="RETAIN_ON_CANCELLATION.*--fresh"):
+            view.set_externalized_checkpoint_retention(mode)
 
 
 @pytest.mark.parametrize(
