@@ -197,7 +197,7 @@ def test_checkpoints_are_always_retained() -> None:
     assert view.get_externalized_checkpoint_retention() is modes.RETAIN_ON_CANCELLATION
     assert view.is_externalized_checkpoints_enabled()
     for mode in (modes.DELETE_ON_CANCELLATION, modes.NO_EXTERNALIZED_CHECKPOINTS):
-        with pytest.raises(ConfigurationError, match="RETAIN_ON_CANCELLATION.*--fresh"):
+        with pytest.raises(ConfigurationError, match=r"RETAIN_ON_CANCELLATION.*--fresh"):
             view.set_externalized_checkpoint_retention(mode)
 
 
