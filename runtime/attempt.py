@@ -103,6 +103,7 @@ class Attempt(AttemptListener):
             job_parameters=config.global_job_parameters,
             channel_capacity=config.flow.channel_capacity_records,
             records_max=config.flow.batch_records_max,
+            copy_records=not config.object_reuse,
             storage=None if checkpoints is None else checkpoints[1].storage,
             inline_entries_max=config.state.fork_entries_min,
             slots=slots,

@@ -15,6 +15,8 @@ from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark
 from operators.stream_operator import OperatorContext, StreamOperator, Work
 from runtime.errors import USER_FAILURES, OperatorFailure
 from runtime.exchange import RecordWriter
+from statebackends.errors import StateError
+from statebackends.mutability import copy_value
 
 RECORD_TEXT_MAX = 200
 """Longest text of a record in an error message."""
@@ -47,6 +49,7 @@ class ChainNode:
     __slots__ = (
         "busy",
         "context",
+        "copies_input",
         "fused",
         "keyed",
         "main",
@@ -66,6 +69,8 @@ class ChainNode:
         """Whether the operator has keyed state."""
         self.fused: FusedLoop | None = None
         """Takes the batches of this operator and some behind it, where they share a loop."""
+        self.copies_input = False
+        """The operator gets copies of its records, which no other operator sees."""
         self.busy = False
         """Work of this operator is under way (it may be suspended)."""
         self.records_in = 0
@@ -100,6 +105,8 @@ class ChainNode:
         try:
             kind = type(element)
             if kind is RecordBatch:
+                if self.copies_input:
+                    element = self._copied(element)  # type: ignore[arg-type]  # kind says it
                 if self.fused is not None:
                     return self.fused.push(element)  # type: ignore[arg-type]  # kind says it
                 self.records_in += len(element.values)  # type: ignore[union-attr]  # kind says it
@@ -228,6 +235,20 @@ class ChainNode:
                 continue
             if pauses:
                 yield
+
+    def _copied(self, batch: RecordBatch) -> RecordBatch:
+        values: list[object] = []
+        try:
+            for value in batch.values:
+                values.append(copy_value(value))  # noqa: PERF401 - their number says which failed
+        except StateError as error:
+            cause = error.__cause__
+            refused = TypeError(
+                "the record cannot be copied, as pipeline.object-reuse=false wants it "
+                f"({type(cause).__name__}: {cause})"
+            )
+            raise self.record_failure(refused, batch, len(values)) from refused
+        return RecordBatch(values, batch.timestamps, batch.keys, batch.origin)
 
     def raise_failure(self, error: BaseException) -> NoReturn:
         """Fails the task with an error that the operator found outside of any call."""

@@ -126,6 +126,14 @@ class JobConfig(CheckedSettings):
         True,
         "Whether operators may share a task, their outputs passed on by direct calls.",
     )
+    object_reuse: bool = option(
+        "pipeline.object-reuse",
+        boolean(),
+        True,
+        "Whether the operators of a process get the same objects. If not, each operator gets "
+        "copies of its own, so that a function may change what it was given: slow, and a way to "
+        "find the one that does. (Flink's default: false.)",
+    )
     auto_generated_uids: bool = option(
         "pipeline.auto-generate-uids",
         boolean(),

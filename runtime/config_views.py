@@ -70,6 +70,20 @@ class ExecutionConfig:
         """The time in force, in milliseconds."""
         return self._layers.integer("task.cancellation.timeout")
 
+    def enable_object_reuse(self) -> Self:
+        """The operators of a process get the same objects (the default)."""
+        self._layers.set("pipeline.object-reuse", True)
+        return self
+
+    def disable_object_reuse(self) -> Self:
+        """Each operator gets copies of its own, and may change them; slow."""
+        self._layers.set("pipeline.object-reuse", False)
+        return self
+
+    def is_object_reuse_enabled(self) -> bool:
+        """Whether operators get the same objects."""
+        return bool(self._layers.get("pipeline.object-reuse"))
+
     def enable_auto_generated_uids(self) -> Self:
         """Operators without a uid get one made from their place in the graph (the default)."""
         self._layers.set("pipeline.auto-generate-uids", True)

@@ -81,6 +81,8 @@ class DeploymentSettings:
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     channel_capacity: int = CAPACITY_RECORDS
     records_max: int = RECORDS_MAX
+    copy_records: bool = False
+    """Each operator gets copies of its records."""
     storage: CheckpointStorage | None = None
     """None: no checkpoints."""
     inline_entries_max: int = INLINE_ENTRIES_MAX
@@ -197,6 +199,7 @@ class _Deployer:
             failed=failed,
         )
         node = ChainNode(operator.factory(), context, keyed=operator.keyed)
+        node.copies_input = settings.copy_records
         return node
 
     def _restored_checkpoint(self, uid: str) -> int | None:

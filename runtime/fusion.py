@@ -25,7 +25,7 @@ def fuse(nodes: list[ChainNode]) -> None:
     """Gives each run of maps and filters in a chain its loop; called once they are open."""
     fused: set[int] = set()
     for node in nodes:
-        if id(node) in fused:
+        if id(node) in fused or node.copies_input:
             continue
         run = _run_from(node)
         if len(run) >= STAGES_MIN:

@@ -218,6 +218,14 @@ def test_execution_settings_are_read_back_as_set(name: str, value: object) -> No
     assert getattr(view, f"get_{name}")() == value
 
 
+def test_object_reuse_is_on_until_it_is_switched_off() -> None:
+    """And can be switched on again."""
+    view = ExecutionConfig(SettingLayers())
+    assert view.is_object_reuse_enabled()
+    assert not view.disable_object_reuse().is_object_reuse_enabled()
+    assert view.enable_object_reuse().is_object_reuse_enabled()
+
+
 def test_an_error_names_the_call_that_set_the_value() -> None:
     """The author finds the line."""
     with pytest.raises(ConfigurationError, match=r"^set_parallelism \(parallelism\.default\): 0"):
