@@ -300,7 +300,7 @@ class JobRun:
 
     def _stop_timed_out(self) -> None:
         if self._attempt is not None and self._stopped_with is None:
-            newest = None if self._last_checkpoint is None else self._last_checkpoint[0]
+            newest = self._last_checkpoint[0] if self._last_checkpoint else "not of this run"
             logger.warning(
                 "job %r did not stop within %d ms and leaves without a final checkpoint; the"
                 " newest is %s (riverrun.stop.timeout sets how long to wait)",

@@ -15,7 +15,9 @@ from tests.connectors.kafka.produced import consume, produce
 from tests.job_process import JobFolder, Outcome, outcome, read_until
 from tests.kafka_fixtures import BrokerMaker, TopicCreator, create_topic_at
 
-GRACE_SECONDS = 30
+STOP_TIMEOUT = "riverrun.stop.timeout=3s"
+GRACE_SECONDS = 13
+"""How long an end may take: 10 s beyond the timeout of the stop (by default 30 s in all)."""
 
 COPY = """
 import sys
@@ -89,7 +91,7 @@ def test_a_stop_without_a_broker_ends_the_job_in_time(
     for topic in ("in", "out"):
         create_topic_at(broker.bootstrap, topic)
     folder.write(COPY.replace('env.execute("copy")\n', MORE))
-    process = folder.start("--", broker.bootstrap, "in", "out", interval)
+    process = folder.start("--set", STOP_TIMEOUT, "--", broker.bootstrap, "in", "out", interval)
     started.append(process)
     read_until(process, "is complete" if interval != "off" else "ticks")
     broker.kill()

@@ -117,6 +117,21 @@ async def test_a_stop_that_takes_too_long_names_the_newest_checkpoint(
     )
 
 
+async def test_a_stop_that_takes_too_long_may_have_no_checkpoint_of_its_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Then the newest one is that of an earlier run, if there is any."""
+    sink = StuckFlush()
+    sink.stuck = True
+    never = CheckpointSettings(interval_ms=600_000)
+    job = Job(sink=sink, checkpoints=never, stop=StopSettings(stop_timeout_ms=50))
+    job.start()
+    await until(lambda: job.run.statistics().records_out > 0)
+    job.run.request_stop()
+    await job.end()
+    assert "the newest is not of this run" in caplog.text
+
+
 async def test_a_stop_while_waiting_for_a_restart_is_honoured() -> None:
     """It does not wait out the delay."""
 
