@@ -17,7 +17,7 @@ from runtime.fork_snapshot import DescriptorSink, SnapshotChild, SnapshotChildEr
 from statebackends.clock import Clock, ScheduledCall
 from statebackends.snapshot import ChunkSink
 
-WAIT_MS = 20
+WAIT_MS = 100
 """How long a subtask waits at its barrier, at most; it takes no input meanwhile."""
 
 Write = Callable[[ChunkSink, Callable[[], bool]], object]

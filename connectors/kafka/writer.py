@@ -294,7 +294,9 @@ class KafkaWriter(SinkWriter[T_contra]):
                 delivery.result()
             except kafka_errors.KafkaError as error:
                 await self._check_exists(topic, _CHECK_SECONDS)
-                raise KafkaRecordError(
+                # A broker may take them after a new start, unless a record itself is refused.
+                kind = KafkaRecordError if _refused(error) else KafkaConnectorError
+                raise kind(
                     f"records for {lane.name} at {self._cluster.address} could not be written: "
                     f"{describe(error)}"
                 ) from error
@@ -359,3 +361,10 @@ class KafkaWriter(SinkWriter[T_contra]):
             self._failure = error
             self._context.fail(error)
         self._progress.set()
+
+
+def _refused(error: kafka_errors.KafkaError) -> bool:
+    """Whether the broker will never take these records."""
+    return isinstance(
+        error, kafka_errors.MessageSizeTooLargeError | kafka_errors.InvalidTimestampError
+    )
