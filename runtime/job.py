@@ -202,9 +202,7 @@ class JobRun:
                 if not self._may_restart(plan, error):
                     self._end(JobStatus.FAILED)
                     raise self._failed(error) from user_cause(error)
-                failure = self._failed(error)
-                failure.__cause__ = user_cause(error)
-                logger.error("%s", format_failure(failure))
+                logger.error("%s", format_failure(self._failed(error)))  # no name: it holds state
             self._status = JobStatus.RESTARTING
             self._restarts += 1
             logger.warning(
@@ -214,6 +212,7 @@ class JobRun:
                 strategy.verdict,
             )
             await self._wait(strategy.delay_ms)
+            process_settings.collect_old_garbage()
             if checkpoints is not None and self._last_checkpoint is not None:
                 assert start is not None
                 start = await restart_point(checkpoints[1], start, self._last_checkpoint[0])
@@ -381,6 +380,7 @@ class JobRun:
 
     def _failed(self, error: Exception) -> JobExecutionError:
         failed = JobExecutionError(f"job {self._config.name!r} failed {describe_failure(error)}")
+        failed.__cause__ = user_cause(error)
         if isinstance(error, OperatorFailure):
             # The cause is the user's exception, which does not have them.
             for note in getattr(error, "__notes__", ()):

@@ -68,6 +68,17 @@ def freeze_started_objects() -> None:
         gc.freeze()
 
 
+def collect_old_garbage() -> None:
+    """Collects what a failed attempt has left, its state above all, before the next one begins.
+
+    It has cycles and was taken out of the collector's sight: each new start of a job would add the
+    size of its state to the process. Does nothing unless the settings are applied.
+    """
+    if _users:
+        gc.unfreeze()
+        gc.collect()
+
+
 def _enter() -> None:
     global _before, _users  # noqa: PLW0603 - settings of the process, not of an object
     with _lock:
