@@ -171,7 +171,10 @@ class SnapshotChild:
             raise SnapshotChildError(words or f"the snapshot child ended with code {code}")
 
     def kill(self) -> None:
-        """Ends the child at once."""
+        """Ends the child at once; does nothing once it was waited for."""
+        if self._reaped:
+            # By now its descriptor may stand for another child.
+            return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 

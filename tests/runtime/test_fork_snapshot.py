@@ -286,3 +286,13 @@ async def test_a_child_that_cannot_be_watched_ends_at_once(
     monkeypatch.setattr(os, "pidfd_open", none_left)
     with pytest.raises(OSError, match="Too many open files"):
         SnapshotChild(blocks, str(tmp_path / "state"))
+
+
+async def test_a_child_that_was_waited_for_is_not_killed(tmp_path: Path) -> None:
+    """Its descriptor may stand for another one by then."""
+    child = SnapshotChild(lambda sink, _: sink.write(b"whole"), str(tmp_path / "state"))
+    await child.wait()
+    other = SnapshotChild(blocks, str(tmp_path / "other"))
+    child.kill()
+    assert not select.select([other._pidfd], [], [], 0)[0]
+    other.abandon()
