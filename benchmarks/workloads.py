@@ -86,10 +86,10 @@ WORKLOADS = {
             (500_000, 512_370_976),
         ),
         Workload(
-            "w3-inline",
-            "map, filter, map; the loop without calls",
+            "w3-calls",
+            "map, filter, map; the loop calls a function for each",
             jobs.stateless,
-            plain.stateless_inline,
+            plain.stateless_calls,
             records,
             _numbers,
             (500_000, 512_370_976),
