@@ -101,6 +101,7 @@ class KeyedProcessOperator(OutputOperator):
         context = self._call_context
         backend = self._backend
         find_row = backend.row_memo.get
+        generator = GeneratorType
         touched = self._touched
         values_out = self._outputs.values
         append = values_out.append
@@ -122,7 +123,7 @@ class KeyedProcessOperator(OutputOperator):
                     touched.clear()
             context.current = timestamp
             result = process_element(value, context)
-            if type(result) is not GeneratorType:
+            if type(result) is not generator:
                 if result is None:
                     continue
                 if type(result) is not list:

@@ -101,7 +101,7 @@ if TYPE_CHECKING:
         ValueStateDescriptor,
     )
     from statebackends.errors import CorruptCheckpointError, StateError, UnstableKeyError
-    from statebackends.heap import HashMapStateBackend
+    from statebackends.hash_map import HashMapStateBackend
     from statebackends.state import (
         AggregatingState,
         ListState,
@@ -251,7 +251,7 @@ runtime.survival_settings: RestartSettings
 statebackends.descriptors: AggregatingStateDescriptor ListStateDescriptor MapStateDescriptor
 statebackends.descriptors: ReducingStateDescriptor StateDescriptor ValueStateDescriptor
 statebackends.errors: CorruptCheckpointError StateError UnstableKeyError
-statebackends.heap: HashMapStateBackend
+statebackends.hash_map: HashMapStateBackend
 statebackends.state: AggregatingState ListState MapState ReducingState State ValueState
 statebackends.type_info: Types
 """

@@ -32,7 +32,7 @@ from runtime.watchdog import BlockedLoopWatchdog
 from statebackends.backend import KeyedStateBackendFactory
 from statebackends.clock import Clock, ScheduledCall
 from statebackends.errors import CheckpointStorageError
-from statebackends.heap import HashMapStateBackend
+from statebackends.hash_map import HashMapStateBackend
 
 logger = logging.getLogger(__name__)
 

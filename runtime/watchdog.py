@@ -125,7 +125,7 @@ class BlockedLoopWatchdog:
         while frame is not None:
             owner = frame.f_locals.get("self")
             if isinstance(owner, FusedStages) and inner is not None:
-                stage = owner.stage_at(inner.f_code, inner.f_lineno)
+                stage = owner.stage_at(inner.f_code, inner.f_lasti)
                 if stage is not None:
                     return stage.context.operator_name
             # Where operators are opened, told or cut, the runtime's loop variable has the node.

@@ -218,6 +218,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         slot = self._slot(self._registered(descriptor, namespaced=False))
         memo = self.row_memo
         immutable = IMMUTABLE_TYPES
+        kind_0 = kind_1 = type(None)  # Of the elements of the last pair that held nothing else.
         results: list[V] = []
         append = results.append
         try:
@@ -233,12 +234,18 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                 kind = type(value)
                 if kind is tuple:
                     # The commonest result; most hold nothing that can change.
-                    for element in value:  # type: ignore[attr-defined]  # a tuple
+                    pair: tuple[object, ...] = value  # type: ignore[assignment]  # kind says it
+                    if len(pair) == 2 and type(pair[0]) is kind_0 and type(pair[1]) is kind_1:
+                        append(value)
+                        continue
+                    for element in pair:
                         if type(element) not in immutable:
                             append(copy_value(value))
                             break
                     else:
                         append(value)
+                        if len(pair) == 2:
+                            kind_0, kind_1 = map(type, pair)
                 elif kind in immutable:
                     if value is None:
                         self._drop_if_empty(key, row)
@@ -378,21 +385,3 @@ def _entries_about(tables: Tables) -> int:
     if len(tables) > _NAMESPACES_COUNTED_MAX:
         return len(tables)
     return sum(map(len, tables.values()))
-
-
-class HashMapStateBackend:
-    """Makes keyed state on the heap (PyFlink: `HashMapStateBackend`), for an `OperatorHarness`.
-
-    A job has it by default (`state.backend.type`). `detect_late_changes` is what
-    `riverrun.state.detect-late-changes` is for a job.
-    """
-
-    def __init__(self, *, detect_late_changes: bool = False) -> None:
-        self._detect_late_changes = detect_late_changes
-
-    def create_keyed_state_backend(
-        self, key_group_range: KeyGroupRange, max_parallelism: int
-    ) -> KeyedStateBackend:
-        """The backend of one operator instance (a `KeyedStateBackendFactory`)."""
-        detect = self._detect_late_changes
-        return HeapKeyedStateBackend(key_group_range, max_parallelism, detect_late_changes=detect)

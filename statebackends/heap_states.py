@@ -254,23 +254,28 @@ class HeapAggregatingState(Cell, AggregatingState[Any, Any]):
 class RowValueState(RowCell, HeapValueState):
     """A value in a row: the commonest state, so its way is the shortest."""
 
+    _usual: type = int
+    """A type of which nothing is left to be done; to compare with it is the quickest test."""
+
     def value(self) -> Any:
         """See `ValueState`."""
         row = self._backend.row
         if row is None:
             return self._handed_out(None)
         value = row[self._slot]
-        if type(value) in _NOTED_TYPES:
+        if type(value) is self._usual or type(value) in _NOTED_TYPES:
             return value
         return self._handed_out(value)
 
     def update(self, value: Any) -> None:
         """See `ValueState`."""
         row = self._backend.row
-        if row is not None and type(value) in _NOTED_TYPES:
-            row[self._slot] = value
-        else:
+        if row is None or type(value) is not self._usual:
             HeapValueState.update(self, value)
+            if type(value) in _NOTED_TYPES:
+                self._usual = type(value)
+        else:
+            row[self._slot] = value
 
 
 class RowListState(RowCell, HeapListState):

@@ -19,7 +19,7 @@ from runtime.testing.pipeline import Build, build_function, build_operator, buil
 from runtime.testing.snapshot import OperatorSnapshot
 from statebackends.backend import KeyedStateBackendFactory
 from statebackends.clock import Clock
-from statebackends.heap import HashMapStateBackend
+from statebackends.hash_map import HashMapStateBackend
 
 
 class OperatorHarness:

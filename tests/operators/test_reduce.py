@@ -56,6 +56,24 @@ def test_a_value_that_is_changed_in_place_comes_out_as_it_was() -> None:
     assert [value for value, _ in outputs] == [[1], [1, 2], [1, 2, 3]]
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+def test_a_pair_of_a_new_type_is_looked_at_again(changed: int) -> None:
+    """After many pairs of one kind comes one whose element is changed in place."""
+
+    def extend(a: tuple[list[int], ...], b: tuple[list[int], ...]) -> tuple[list[int], ...]:
+        a[changed].extend(b[changed])
+        return a
+
+    def pair(number: int) -> tuple[object, object]:
+        return ([number], "x") if changed == 0 else ("x", [number])
+
+    firsts = [("x", 1), (2, "x"), (None, None)]
+    driver = Driver(ReduceOperator(extend))
+    outputs = driver.records([*firsts, pair(1), pair(2), pair(3)], keys="pqraaa")
+    assert [value for value, _ in outputs[:3]] == firsts
+    assert [value[changed] for value, _ in outputs[3:]] == [[1], [1, 2], [1, 2, 3]]
+
+
 def test_records_without_keys_are_refused() -> None:
     """The edge to a keyed operator sets them."""
     operator = ReduceOperator(Sum())

@@ -11,12 +11,31 @@ from hypothesis import strategies as st
 
 from operators.builtin import CollectSink
 from runtime import Configuration, JobExecutionError, StreamExecutionEnvironment, WatermarkStrategy
+from runtime.failure_report import format_failure
+
+
+def _small_enough(value: int) -> bool:
+    most = 90
+    return value < most
+
+
+def _plus(stream: Any, amount: int) -> Any:
+    return stream.map(lambda value: value + amount)
+
+
+def _kept(value: int) -> bool:
+    return value != 17
+
 
 STEPS: dict[str, Callable[[Any], Any]] = {
     "add": lambda stream: stream.map(lambda value: value + 3),
     "double": lambda stream: stream.map(lambda value: value * 2),
     "odd": lambda stream: stream.filter(lambda value: value % 2),
     "small": lambda stream: stream.filter(lambda value: value < 50),
+    "of two statements": lambda stream: stream.filter(_small_enough),
+    "of one return": lambda stream: stream.filter(_kept),
+    "not Python": lambda stream: stream.map(abs),
+    "captured": lambda stream: _plus(stream, 4),
 }
 
 
@@ -65,4 +84,31 @@ def test_a_failure_names_the_stage_and_the_record(failing: int) -> None:
     stream.sink_to(CollectSink())
 
     with pytest.raises(JobExecutionError, match=f"'step {failing}'.*record 7.*broken"):
+        env.execute("fusion")
+
+
+@pytest.mark.parametrize("bad", [7, 2_500])
+def test_a_failure_shows_the_line_of_the_job(bad: int) -> None:
+    """In the first batch, where functions are called, and in later ones, where they are not."""
+    env = StreamExecutionEnvironment(Configuration())
+    stream = env.from_collection(list(range(3_000))).map(lambda value: value - bad).name("shift")
+    stream.map(lambda value: 1 // value).name("divide").sink_to(CollectSink())
+
+    with pytest.raises(JobExecutionError, match=rf"'divide'.*record {bad}\b") as failed:
+        env.execute("fusion")
+    text = format_failure(failed.value)
+    frames = [line for line in text.splitlines() if line.startswith("  File ")]
+    assert len(frames) == 1
+    assert __file__ in frames[0]
+    assert "in <lambda>" in frames[0]
+    assert "1 // value" in text
+
+
+def test_a_single_map_keeps_the_place_of_its_records() -> None:
+    """An expression in place of the call changes nothing of what a failure says."""
+    env = StreamExecutionEnvironment(Configuration())
+    numbers = env.from_collection(list(range(3_000))).name("numbers")
+    numbers.map(lambda value: 1 // (value - 2_500)).sink_to(CollectSink())
+
+    with pytest.raises(JobExecutionError, match=r"numbers\[2500\]"):
         env.execute("fusion")

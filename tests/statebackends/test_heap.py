@@ -11,7 +11,8 @@ from statebackends.descriptors import (
     ValueStateDescriptor,
 )
 from statebackends.errors import StateError
-from statebackends.heap import HashMapStateBackend, HeapKeyedStateBackend
+from statebackends.hash_map import HashMapStateBackend
+from statebackends.heap import HeapKeyedStateBackend
 from statebackends.key_memo import MEMO_KEYS_MAX
 from statebackends.keygroups import KeyGroupRange
 from tests.contracts.snapshots import saved, written

@@ -1,0 +1,176 @@
+"""Generates the loop over the functions of neighbouring maps and filters.
+
+The loop calls the functions, or has their expressions in place of the calls where all of them
+have one (`expressions.py`) and come from one file. Then it runs under that file's name, with its
+global names and each expression at its place: a traceback shows the line that a call would show.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType
+from typing import Any, TypeAlias
+
+from runtime.expressions import Expression, Position, expression_of
+
+Untimed: TypeAlias = Callable[[Iterable[object]], list[object]]
+Timed: TypeAlias = Callable[
+    [Iterable[tuple[object, int | None]]], tuple[list[object], list[int | None]]
+]
+
+_Extent: TypeAlias = tuple[Position, Position]
+"""From where to where (exclusive) in the file."""
+
+_SOURCE = """
+def make({outer}):
+    def untimed(records{given}):
+        out = []
+        for v in records:
+            {stages}
+            out.append(v)
+        return out
+    def timed(records{given}):
+        out = []; times = []
+        for v, t in records:
+            {stages}
+            out.append(v); times.append(t)
+        return out, times
+    return untimed, timed
+"""
+_LINES_BEFORE_STAGES = 3
+
+
+@dataclass(frozen=True)
+class StageLoops:
+    """The loops of one run of stages, over records alone and over (record, timestamp) pairs."""
+
+    untimed: Untimed
+    timed: Timed
+    extents: dict[CodeType, list[_Extent]]
+    """Where the stages are in the code of each of the two."""
+
+    def stage_at(self, code: CodeType, instruction: int) -> int | None:
+        """The stage that an instruction (as in `f_lasti`) belongs to; None in other code."""
+        extents = self.extents.get(code)
+        if extents is None:
+            return None
+        line, _, column, _ = list(code.co_positions())[instruction // 2]
+        place = (line or 0, column or 0)
+        return next((i for i, (begin, end) in enumerate(extents) if begin <= place < end), None)
+
+
+def calling(functions: Sequence[Callable[[Any], object]], filters: Sequence[bool]) -> StageLoops:
+    """Loops that call the functions; `filters` says which of them only keep or drop."""
+    names = [f"f{index}" for index in range(len(functions))]
+    # As defaults the functions are the loop's own variables, which are the fastest to reach.
+    given = "".join(f", {name}={name}" for name in names)
+    source = _source([f"{name}(v)" for name in names], filters, ", ".join(names), given)
+    namespace: dict[str, Callable[..., tuple[Untimed, Timed]]] = {}
+    # The source is made of the fixed text above; under this file's name, so that reports of
+    # failures leave the loop out as they leave out the rest of the runtime.
+    exec(compile(source, __file__, "exec"), namespace)
+    untimed, timed = namespace["make"](*functions)
+    extents = {}
+    for code in (_code_of(untimed), _code_of(timed)):
+        first = code.co_firstlineno + _LINES_BEFORE_STAGES
+        lines = range(first, first + len(names))
+        extents[code] = [((line, 0), (line + 1, 0)) for line in lines]
+    return StageLoops(untimed, timed, extents)
+
+
+def in_place(
+    functions: Sequence[Callable[[Any], object]], filters: Sequence[bool]
+) -> StageLoops | None:
+    """Loops with the functions' expressions in place of calls; None if that cannot be."""
+    found = [expression_of(function) for function in functions]
+    expressions = [expression for expression in found if expression is not None]
+    cells = _shared_cells(expressions)
+    if len(expressions) < len(functions) or cells is None:
+        return None
+    first = expressions[0]
+    if any(one.scope is not first.scope or one.filename != first.filename for one in expressions):
+        return None
+    if len({one.start for one in expressions}) < len(expressions):
+        # One function twice: a failure could not be assigned.
+        return None
+    names = [f"f{index}" for index in range(len(functions))]
+    module = ast.parse(_source(names, filters, "", ""))
+    placement = _Placement(dict(zip(names, expressions, strict=True)))
+    placement.visit(module)
+    make = module.body[0]
+    assert isinstance(make, ast.FunctionDef)
+    # What the expressions captured is captured by the loops.
+    make.args.args = [ast.arg(name) for name in cells]
+    _locate(module, first.body, placement.placed)
+    compiled = compile(module, first.filename, "exec", dont_inherit=True)
+    name = "+".join(dict.fromkeys(one.name for one in expressions))
+    loops: list[Any] = []
+    for code in _inner_codes(compiled):
+        closure = tuple(cells[variable] for variable in code.co_freevars)
+        code = code.replace(co_name=name, co_qualname=name)
+        loops.append(FunctionType(code, first.scope, name, None, closure))
+    untimed, timed = loops
+    extents = [(one.start, one.end) for one in expressions]
+    return StageLoops(untimed, timed, dict.fromkeys((loop.__code__ for loop in loops), extents))
+
+
+def _source(values: Sequence[str], filters: Sequence[bool], outer: str, given: str) -> str:
+    stages = [
+        f"if not {value}: continue" if drops else f"v = {value}"
+        for value, drops in zip(values, filters, strict=True)
+    ]
+    return _SOURCE.format(outer=outer, given=given, stages="\n            ".join(stages))
+
+
+def _code_of(loop: Callable[..., object]) -> CodeType:
+    assert isinstance(loop, FunctionType)
+    return loop.__code__
+
+
+def _inner_codes(compiled: CodeType) -> list[CodeType]:
+    make = next(one for one in compiled.co_consts if isinstance(one, CodeType))
+    return [one for one in make.co_consts if isinstance(one, CodeType)]
+
+
+def _shared_cells(expressions: Sequence[Expression]) -> dict[str, CellType] | None:
+    """The captured variables of all by name; None if a name means two things."""
+    cells = {name: cell for one in expressions for name, cell in one.cells.items()}
+    for expression in expressions:
+        for name in expression.outer_names() & cells.keys():
+            if expression.cells.get(name) is not cells[name]:
+                return None
+    return cells
+
+
+class _Placement(ast.NodeTransformer):
+    """Puts the expressions in and gives the loop's own variables names that no source has."""
+
+    def __init__(self, expressions: dict[str, Expression]) -> None:
+        self._expressions = expressions
+        self.placed: set[ast.AST] = set()
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.arg = f".{node.arg}"
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        expression = self._expressions.get(node.id)
+        if expression is None:
+            node.id = f".{node.id}"
+            return node
+        body = expression.of(".v")
+        self.placed.add(body)
+        return body
+
+
+def _locate(node: ast.AST, place: ast.expr, placed: set[ast.AST]) -> None:
+    """Has a part of the loop be where the first expression in it is, or else its surroundings."""
+    if node in placed:
+        return
+    place = next((one for one in ast.walk(node) if one in placed), place)  # type: ignore[assignment]  # expressions are placed
+    if "lineno" in node._attributes:
+        ast.copy_location(node, place)
+    for child in ast.iter_child_nodes(node):
+        _locate(child, place, placed)
