@@ -103,9 +103,9 @@ class KeyedProcessOperator(OutputOperator):
         find_row = backend.row_memo.get
         generator = GeneratorType
         touched = self._touched
-        values_out = self._outputs.values
-        append = values_out.append
+        append = self._outputs.values.append
         append_timestamp = self._outputs.timestamps.append
+        room = BATCH_RECORDS_MAX
         self._size = len(batch.values)
         records = self._records = iter(batch.values)
         timed = batch.timestamps is not None
@@ -132,9 +132,12 @@ class KeyedProcessOperator(OutputOperator):
                 if touched:
                     output = detached(output, touched)
                 append(output)
-                append_timestamp(timestamp)
-                if len(values_out) >= BATCH_RECORDS_MAX:
+                if timed:
+                    append_timestamp(timestamp)
+                room -= 1
+                if not room:
                     yield from self._hand_on(timed=timed, inside=True)
+                    room = BATCH_RECORDS_MAX
         if touched:
             # The call is over: what becomes of its outputs behind here is no change of state.
             touched.clear()
