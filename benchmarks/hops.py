@@ -1,5 +1,8 @@
 """`python -m benchmarks.hops`: records a second between two tasks over a channel of one record.
 
+Beside it, in the same run, what two bare coroutines reach over an `asyncio.Queue` of one: most of
+a hop is the event loop's own work, and machines differ in that by a factor.
+
 The source hands out one record a poll and its task waits until the other one has taken it; the
 sink drops it. So a hop is all that the runtime does for a single record: poll, chain, channel,
 wake-up, gate, chain, and the wake-up back.
@@ -7,10 +10,13 @@ wake-up, gate, chain, and the wake-up back.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import sys
 import time
 from collections.abc import Sequence
+
+import uvloop
 
 from operators.sink import Sink, SinkWriter, SinkWriterContext
 from operators.source import (
@@ -81,10 +87,32 @@ def measure() -> float:
     return RECORDS / (time.process_time() - began)
 
 
+def measure_queue() -> float:
+    """The same for a queue between two coroutines."""
+
+    async def hand_over() -> None:
+        queue: asyncio.Queue[int] = asyncio.Queue(1)
+
+        async def put() -> None:
+            for number in range(RECORDS):
+                await queue.put(number)
+
+        putting = asyncio.ensure_future(put())
+        for _ in range(RECORDS):
+            await queue.get()
+        await putting
+
+    began = time.process_time()
+    uvloop.run(hand_over())
+    return RECORDS / (time.process_time() - began)
+
+
 def main() -> int:
-    """Prints the median."""
-    figures = [measure() for _ in range(REPEATS)]
-    print(f"hops a second, capacity one record: {statistics.median(figures):,.0f} (bar 120,000)")
+    """Prints the medians."""
+    figures = [(measure(), measure_queue()) for _ in range(REPEATS)]
+    ours, bare = (statistics.median(column) for column in zip(*figures, strict=True))
+    print(f"hops a second, capacity one record: {ours:,.0f} (bar 120,000)")
+    print(f"  two coroutines and an asyncio.Queue: {bare:,.0f}, ratio {ours / bare:.2f}")
     return 0
 
 

@@ -164,7 +164,7 @@ class Task:
     async def _work(self) -> None:
         """Mail, then the newest work that is paused, else the next input, until the end."""
         wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
-        monotonic = turn.monotonic
+        room, bounded, monotonic = self._room, self._bounded, turn.monotonic
         if self.restored_finished:
             stack.append(self._end())
         while True:
@@ -173,14 +173,15 @@ class Task:
                 continue
             if mails:
                 self._serve_mail()
+            full = room.full or (bounded and not all(map(attrgetter("has_room"), bounded)))
             if stack:
-                idle = not self._has_room() or not self._advance()
+                idle = full or not self._advance()
             elif self.ended:
                 if self._released or not self._lingers:
                     return
                 idle = not mails
             else:
-                idle = not self._has_room() or not self._next_input()
+                idle = full or not self._next_input()
             if idle:
                 await wakeup.waiting()
             elif monotonic() >= turn.end:
@@ -191,11 +192,6 @@ class Task:
         """The state of the last cut is forked: the operators may go on."""
         self._held = False
         self._wakeup.wake()
-
-    def _has_room(self) -> bool:
-        if self._room.full:
-            return False
-        return not self._bounded or all(map(attrgetter("has_room"), self._bounded))
 
     def _advance(self) -> bool:
         """Goes on with the newest unit of work."""

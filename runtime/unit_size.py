@@ -13,11 +13,13 @@ class UnitSize:
     barriers come in between; a fast one gets them by the thousand.
     """
 
-    __slots__ = ("_most", "_turn_seconds", "records")
+    __slots__ = ("_most", "_turn_seconds", "fixed", "records")
 
     def __init__(self, most: int, turn_seconds: float) -> None:
         self._most = most
         self._turn_seconds = turn_seconds
+        self.fixed = most == 1
+        """Whether there is nothing to learn."""
         self.restart()
 
     def restart(self) -> None:
@@ -27,11 +29,6 @@ class UnitSize:
         state took 20 ms instead of 1.
         """
         self.records = min(FIRST_RECORDS, self._most)
-
-    @property
-    def fixed(self) -> bool:
-        """Whether there is nothing to learn."""
-        return self._most == 1
 
     def learn(self, records: int, seconds: float) -> None:
         """A unit of `records` took `seconds`."""
