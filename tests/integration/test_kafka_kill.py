@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -28,7 +28,7 @@ from runtime import (
     OutputTag, StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy,
 )
 
-bootstrap, topic, output, rate = sys.argv[1:]
+bootstrap, topic, output, rate, told = sys.argv[1:]
 LATE = OutputTag("late")
 env = StreamExecutionEnvironment.get_execution_environment()
 source = KafkaSource(
@@ -38,10 +38,16 @@ source = KafkaSource(
 watermarks = WatermarkStrategy.for_bounded_out_of_orderness(
     timedelta(milliseconds=500)
 ).with_timestamp_assigner(lambda record, _: record[1])
+def tell(record):
+    if record[2] % int(told) == 0:
+        print("READ", record[2], flush=True)
+    return record
+
 counts = (
     env.from_source(
         RateLimitedSource(source, RateLimiter.per_second(float(rate))), watermarks, "clicks"
     ).uid("clicks")
+    .map(tell).uid("progress")
     .key_by(0)
     .window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
     .side_output_late_data(LATE)
@@ -58,6 +64,9 @@ PARTITIONS = 4
 WINDOW_MS = 10_000
 COMPLETE = re.compile(r"checkpoint (\d+) is complete")
 RESTORED = re.compile(r"starts from checkpoint (\d+)")
+READ = re.compile(r"READ (\d+)")
+PARTS = 100
+"""The job says after each hundredth of the input how far it has come."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +88,23 @@ SIZES = [
 ]
 
 
-def _records(size: Size) -> list[tuple[str, int]]:
-    """One record a millisecond; each partition is out of order by at most 400 ms."""
+_Record: TypeAlias = tuple[str, int, int]
+
+
+def _records(size: Size) -> list[_Record]:
+    """One record a millisecond, numbered; each partition is out of order by at most 400 ms."""
+    start = 1_700_000_000_000
     return [
-        (f"key-{number * 7919 % size.keys:04d}", 1_700_000_000_000 + number - number * 31 % 400)
+        (f"key-{number * 7919 % size.keys:04d}", start + number - number * 31 % 400, number)
         for number in range(size.records)
     ]
 
 
-def _reference(records: Iterable[tuple[str, int]]) -> Counter[tuple[str, int]]:
-    return Counter((key, time - time % WINDOW_MS) for key, time in records)
+def _reference(records: Iterable[_Record]) -> Counter[tuple[str, int]]:
+    return Counter((key, time - time % WINDOW_MS) for key, time, _ in records)
 
 
-async def _produce(bootstrap: str, topic: str, records: list[tuple[str, int]]) -> None:
+async def _produce(bootstrap: str, topic: str, records: list[_Record]) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, max_batch_size=1 << 17)
     await producer.start()
     for partition in range(PARTITIONS):
@@ -148,11 +161,19 @@ class _Run:
         """The checkpoints that the log names as complete."""
         return [int(match[1]) for line in self.lines if (match := COMPLETE.search(line))]
 
-    def kill_after(self, checkpoints: int) -> int:
-        """Kills with -9 as soon as so many checkpoints are complete; the newest one's id."""
+    def read(self) -> int:
+        """The highest number of a record that the job has told of."""
+        return max((int(match[1]) for line in self.out if (match := READ.search(line))), default=0)
+
+    def kill_at(self, record: int) -> int:
+        """Kills with -9 once a checkpoint is complete and this record read; the newest id."""
         with self._changed:
             done = self._changed.wait_for(
-                lambda: len(self.completed()) >= checkpoints or self.process.poll() is not None, 60
+                lambda: (
+                    (self.read() >= record and bool(self.completed()))
+                    or self.process.poll() is not None
+                ),
+                60,
             )
         assert done, "".join(self.lines[-20:])
         assert self.process.poll() is None, "".join(self.lines[-20:])
@@ -181,15 +202,17 @@ def test_kills_lose_nothing_and_double_only_identical_results(
     folder.write(JOB)
     seconds = size.records / size.per_second
     each_ms = int(seconds * 1000 / 10)
-    job_arguments = ["--", kafka, topic, output, str(size.per_second)]
+    told = str(size.records // PARTS)
+    job_arguments = ["--", kafka, topic, output, str(size.per_second), told]
     options = ["--checkpoint-interval", f"{each_ms}ms"]
 
-    newest, restored, late = 0, [], []
-    for parallelism, checkpoints in ((1, 2), (2, 3), (3, 3), (1, 0)):
+    newest, restored, late, killed_at = 0, [], [], []
+    for parallelism, part in ((1, 0.2), (2, 0.5), (3, 0.8), (1, None)):
         source = ["--from", "latest"] if newest else []
         run = _Run(folder, [*options, *source, "-p", str(parallelism), *job_arguments])
-        if checkpoints:
-            killed_after = run.kill_after(checkpoints)
+        if part is not None:
+            killed_after = run.kill_at(int(size.records * part))
+            killed_at.append(run.read() / size.records)
         else:
             assert run.end() == 0, "".join(run.lines[-30:])
         late += [line for line in run.out if "LATE" in line]
@@ -200,6 +223,7 @@ def test_kills_lose_nothing_and_double_only_identical_results(
 
     results = asyncio.run(_read_all(kafka, output))
     distinct = {(key, start): count for key, start, count in results}
+    assert killed_at == pytest.approx([0.2, 0.5, 0.8], abs=0.1)
     assert late == []
     assert restored == sorted(set(restored))
     assert len(set(results)) == len(distinct), "a repeated result differs from its first"
