@@ -146,6 +146,19 @@ class Options:
             _check_addresses(name, str(converted))
         return Options(self.known, {**self.values, keyword: converted})
 
+    def with_options(self, *settings: Mapping[str, object] | None) -> Options:
+        """These options and those that are not None, later ones over earlier ones.
+
+        Raises:
+            KafkaOptionError: as `with_option` does.
+        """
+        options = self
+        for each in settings:
+            for name, value in (each or {}).items():
+                if value is not None:
+                    options = options.with_option(name, value)
+        return options
+
     def text(self, keyword: str, default: str) -> str:
         """A string setting."""
         return str(self.values.get(keyword, default))

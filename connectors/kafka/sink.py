@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from connectors.delivery_guarantee import DeliveryGuarantee
+from connectors.kafka.builder import KafkaBuilder
 from connectors.kafka.options import KafkaOptionError, Options, sink_options
 from connectors.kafka.serialization import (
     BuiltSerializationSchema,
@@ -115,11 +116,8 @@ class KafkaSink(Sink[T_contra]):
                 "the record serializer is a KafkaRecordSerializationSchema (call build() of its "
                 f"builder), not {record_serializer!r:.80}"
             )
-        options = sink_options()
         named = {"bootstrap_servers": bootstrap_servers or None}
-        for name, value in [*(properties or {}).items(), *client_options.items(), *named.items()]:
-            if value is not None:
-                options = options.with_option(name, value)
+        options = sink_options().with_options(properties, client_options, named)
         self.settings = SinkSettings(options, record_serializer, delivery_guarantee)
 
     @staticmethod
@@ -138,18 +136,10 @@ class KafkaSink(Sink[T_contra]):
         return f"KafkaSink({topic if topic is not None else 'topic by value'})"
 
 
-class KafkaSinkBuilder(Generic[T]):
+class KafkaSinkBuilder(KafkaBuilder, Generic[T]):
     """Describes a `KafkaSink` step by step (PyFlink: `KafkaSinkBuilder`)."""
 
-    def __init__(self) -> None:
-        self._arguments: dict[str, Any] = {}
-        self._properties: dict[str, object] = {}
-
-    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder[T]:
-        """Addresses of brokers, ``host:port``, with commas between them."""
-        return self._set(bootstrap_servers=bootstrap_servers)
-
-    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder[T]:
+    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
         """AT_LEAST_ONCE (the default) or NONE.
 
         Raises:
@@ -159,17 +149,15 @@ class KafkaSinkBuilder(Generic[T]):
             raise KafkaOptionError(_NOT_YET)
         return self._set(delivery_guarantee=delivery_guarantee)
 
-    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder[T]:
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
         """Raises `KafkaOptionError`: it serves EXACTLY_ONCE, which a later version brings."""
         raise KafkaOptionError(f"set_transactional_id_prefix: {_NOT_YET}")
 
-    def set_record_serializer(
-        self, record_serializer: KafkaRecordSerializationSchema[Any]
-    ) -> KafkaSinkBuilder[T]:
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema[Any]) -> Self:
         """How records are made; see `KafkaRecordSerializationSchema.builder`."""
         return self._set(record_serializer=record_serializer)
 
-    def set_property(self, key: str, value: object) -> KafkaSinkBuilder[T]:
+    def set_property(self, key: str, value: object) -> Self:
         """A setting of the client by its dotted Kafka name.
 
         Also ``max.block.ms`` (30 s: how long connecting and looking for a topic may take),
@@ -179,15 +167,10 @@ class KafkaSinkBuilder(Generic[T]):
         Raises:
             KafkaOptionError: the name is unknown or the value does not fit.
         """
-        sink_options().with_option(key, value)
-        self._properties[key] = value
-        return self
+        return super().set_property(key, value)
 
-    def set_properties(self, props: Mapping[str, object]) -> KafkaSinkBuilder[T]:
-        """Several settings; see `set_property`."""
-        for key, value in props.items():
-            self.set_property(key, value)
-        return self
+    def _known_options(self) -> Options:
+        return sink_options()
 
     def build(self) -> KafkaSink[T]:
         """The sink.
@@ -196,7 +179,3 @@ class KafkaSinkBuilder(Generic[T]):
             KafkaOptionError: something is missing or contradictory.
         """
         return KafkaSink(properties=self._properties, **self._arguments)
-
-    def _set(self, **arguments: Any) -> KafkaSinkBuilder[T]:
-        self._arguments.update(arguments)
-        return self

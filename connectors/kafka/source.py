@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from connectors.kafka.builder import KafkaBuilder
 from connectors.kafka.decoding import (
     KafkaRecord,
     KafkaRecordDeserializationSchema,
@@ -86,8 +87,9 @@ class KafkaSource(Source[T]):
     ) -> None:
         if bounded is not None and unbounded is not None:
             raise KafkaOptionError("a KafkaSource takes one of bounded and unbounded, not both")
+        named = {"bootstrap_servers": bootstrap_servers or None, "group_id": group_id}
         self.settings = SourceSettings(
-            options=_options(bootstrap_servers, group_id, properties, client_options),
+            options=source_options().with_options(properties, client_options, named),
             subscription=Subscription(
                 topics=(topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics)),
                 pattern=None if topic_pattern is None else re.compile(topic_pattern),
@@ -132,51 +134,37 @@ class KafkaSource(Source[T]):
         return f"KafkaSource({self.settings.subscription})"
 
 
-class KafkaSourceBuilder(Generic[T]):
+class KafkaSourceBuilder(KafkaBuilder, Generic[T]):
     """Describes a `KafkaSource` step by step (PyFlink: `KafkaSourceBuilder`)."""
 
-    def __init__(self) -> None:
-        self._arguments: dict[str, Any] = {}
-        self._properties: dict[str, object] = {}
-
-    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder[T]:
-        """Addresses of brokers, ``host:port``, with commas between them."""
-        return self._set(bootstrap_servers=bootstrap_servers)
-
-    def set_group_id(self, group_id: str) -> KafkaSourceBuilder[T]:
+    def set_group_id(self, group_id: str) -> Self:
         """The group that offsets are committed for; without one none are."""
         return self._set(group_id=group_id)
 
-    def set_topics(self, *topics: str | Iterable[str]) -> KafkaSourceBuilder[T]:
+    def set_topics(self, *topics: str | Iterable[str]) -> Self:
         """Reads all partitions of these topics."""
         flat: list[str] = []
         for each in topics:
             flat += [each] if isinstance(each, str) else each
         return self._set(topics=flat)
 
-    def set_topic_pattern(self, topic_pattern: str | re.Pattern[str]) -> KafkaSourceBuilder[T]:
+    def set_topic_pattern(self, topic_pattern: str | re.Pattern[str]) -> Self:
         """Reads all topics whose whole name matches, also those that come later."""
         return self._set(topic_pattern=topic_pattern)
 
-    def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder[T]:
+    def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> Self:
         """Reads just these partitions."""
         return self._set(partitions=partitions)
 
-    def set_starting_offsets(
-        self, starting_offsets_initializer: KafkaOffsetsInitializer
-    ) -> KafkaSourceBuilder[T]:
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
         """Where to start without a checkpoint; earliest by default."""
         return self._set(starting_offsets=starting_offsets_initializer)
 
-    def set_bounded(
-        self, stopping_offsets_initializer: KafkaOffsetsInitializer
-    ) -> KafkaSourceBuilder[T]:
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
         """Ends each partition at an offset fixed when the job starts, and the source with them."""
         return self._set(bounded=stopping_offsets_initializer, unbounded=None)
 
-    def set_unbounded(
-        self, stopping_offsets_initializer: KafkaOffsetsInitializer
-    ) -> KafkaSourceBuilder[T]:
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
         """Ends each partition at an offset, but never the source."""
         return self._set(unbounded=stopping_offsets_initializer, bounded=None)
 
@@ -196,7 +184,7 @@ class KafkaSourceBuilder(Generic[T]):
         """Makes values of whole records: key, value, headers, timestamp, place."""
         return self._set(deserializer=record_deserializer, value_deserializer=None)
 
-    def set_deserialization_errors(self, errors: str | OutputTag[Any]) -> KafkaSourceBuilder[T]:
+    def set_deserialization_errors(self, errors: str | OutputTag[Any]) -> Self:
         """What becomes of records whose deserializer raises.
 
         "fail" (the default) fails the job naming topic, partition and offset, "skip" counts
@@ -205,18 +193,18 @@ class KafkaSourceBuilder(Generic[T]):
         """
         return self._set(deserialization_errors=errors)
 
-    def set_expired_offsets(self, expired_offsets: str) -> KafkaSourceBuilder[T]:
+    def set_expired_offsets(self, expired_offsets: str) -> Self:
         """What to do where the offset to go on at is gone: "fail" (default), "earliest", "latest".
 
         Records expire when a job was down for longer than the topic's retention.
         """
         return self._set(expired_offsets=expired_offsets)
 
-    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder[T]:
+    def set_client_id_prefix(self, prefix: str) -> Self:
         """Begins the names of the clients at the brokers."""
         return self.set_property("client.id.prefix", prefix)
 
-    def set_property(self, key: str, value: object) -> KafkaSourceBuilder[T]:
+    def set_property(self, key: str, value: object) -> Self:
         """A setting of the client by its dotted Kafka name.
 
         Also ``partition.discovery.interval.ms`` (10 s; 0 switches discovery off),
@@ -226,15 +214,10 @@ class KafkaSourceBuilder(Generic[T]):
         Raises:
             KafkaOptionError: the name is unknown or the value does not fit.
         """
-        source_options().with_option(key, value)
-        self._properties[key] = value
-        return self
+        return super().set_property(key, value)
 
-    def set_properties(self, props: Mapping[str, object]) -> KafkaSourceBuilder[T]:
-        """Several settings; see `set_property`."""
-        for key, value in props.items():
-            self.set_property(key, value)
-        return self
+    def _known_options(self) -> Options:
+        return source_options()
 
     def build(self) -> KafkaSource[T]:
         """The source.
@@ -243,24 +226,6 @@ class KafkaSourceBuilder(Generic[T]):
             KafkaOptionError: something is missing or contradictory.
         """
         return KafkaSource(properties=self._properties, **self._arguments)
-
-    def _set(self, **arguments: Any) -> KafkaSourceBuilder[T]:
-        self._arguments.update(arguments)
-        return self
-
-
-def _options(
-    bootstrap_servers: str | Collection[str],
-    group_id: str | None,
-    properties: Mapping[str, object] | None,
-    client_options: Mapping[str, object],
-) -> Options:
-    options = source_options()
-    named = {"bootstrap_servers": bootstrap_servers or None, "group_id": group_id}
-    for name, value in [*(properties or {}).items(), *client_options.items(), *named.items()]:
-        if value is not None:
-            options = options.with_option(name, value)
-    return options
 
 
 def _decoder(value_deserializer: Any, deserializer: Any) -> RecordDecoder:
