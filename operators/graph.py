@@ -80,6 +80,11 @@ class StreamNode:
     """The type hint that the job gave for the outputs; nothing depends on it."""
     inputs: list[StreamEdge] = field(default_factory=list)
 
+    @property
+    def may_have_state(self) -> bool:
+        """Whether checkpoints may hold anything of it."""
+        return self.keyed or self.source is not None or self.is_sink
+
 
 class GraphOwner(Protocol):
     """What a stream asks of the environment that it belongs to, without knowing its class."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from operators.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from operators.errors import PermanentError
 from operators.process_functions import TimerService
 from operators.stream_operator import OperatorContext, Work
 from statebackends.backend import VOID_NAMESPACE
@@ -83,14 +84,14 @@ class InternalTimerService:
     def poll_event(self) -> Timer | None:
         """Takes out the earliest event-time timer that the watermark has reached.
 
-        Raises `RuntimeError` where the timers of the final watermark register new ones without
-        end, as a timer that always registers the next one does.
+        Raises `PermanentError` where the timers of the final watermark register new ones without
+        end, as a timer that always registers the next one does: so it would at each new start.
         """
         timer = self.event_queue.poll(self.current_watermark)
         if timer is not None and self.current_watermark == MAX_TIMESTAMP:
             self._final_timers_left -= 1
             if self._final_timers_left < 0:
-                raise RuntimeError(
+                raise PermanentError(
                     f"on_timer went on registering timers after the end of the input, now at "
                     f"{timer.timestamp}: register none once current_watermark() is {MAX_TIMESTAMP}"
                 )

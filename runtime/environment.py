@@ -279,13 +279,14 @@ def _check_uids(graph: StreamGraph, config: JobConfig) -> None:
     without = graph.nodes_without_uid()
     if not without:
         return
-    names = ", ".join(repr(node.name) for node in without)
     if not config.auto_generated_uids:
+        names = ", ".join(repr(node.name) for node in without)
         raise ConfigurationError(
             f"operators without a uid: {names}; call .uid(...) on each, or leave "
             "pipeline.auto-generate-uids on"
         )
-    if config.checkpoints.enabled:
+    names = ", ".join(repr(node.name) for node in without if node.may_have_state)
+    if names and config.checkpoints.enabled:
         logger.warning(
             "job %r: operators without a uid (%s) find their state again only as long as the "
             "graph before them stays as it is; call .uid(...) on what is to keep its state",

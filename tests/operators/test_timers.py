@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from operators import timers as timers_module
 from operators.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RecordBatch, StreamElement
+from operators.errors import PermanentError
 from operators.timers import InternalTimerService, checked_timestamp
 from statebackends.timer_queue import Timer
 from tests.operators.fakes import FakeContext, HandClock
@@ -199,7 +200,7 @@ def test_timers_that_go_on_after_the_end_are_an_error(monkeypatch: pytest.Monkey
             fired.append(timer)
             service.timers.register_event_time_timer(None, timer.timestamp + 10)
 
-    with pytest.raises(RuntimeError, match="after the end of the input"):
+    with pytest.raises(PermanentError, match="after the end of the input"):
         fire_all()
     assert len(fired) == 101
 

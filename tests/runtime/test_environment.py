@@ -149,16 +149,17 @@ def test_generated_uids_are_warned_of_once_where_state_is_kept(
     tmp_path: Path,
     checkpoints: bool,
 ) -> None:
-    """Without checkpoints there is nothing to find again."""
+    """Without checkpoints there is nothing to find again, nor in an operator without state."""
     if checkpoints:
         directory = str(tmp_path)
         env.configure(Configuration({"execution.checkpointing.dir": directory}))
         env.enable_checkpointing(1_000)
-    env.from_collection([1]).uid("numbers").map(lambda x: x).name("same").print().uid("out")
+    sums = env.from_collection([1]).uid("numbers").map(lambda x: x).key_by(lambda x: x).sum()
+    sums.name("sums").print().uid("out")
     env.execute()
     warned = [one.getMessage() for one in caplog.records if "without a uid" in one.getMessage()]
     assert len(warned) == checkpoints
-    assert all("('same')" in message for message in warned)
+    assert all("('sums')" in message for message in warned)
 
 
 def test_the_plan_is_json_of_nodes(env: StreamExecutionEnvironment) -> None:
