@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import os
 import sys
@@ -27,6 +28,9 @@ from runtime.thread_work import THREAD_NAME_PREFIX, counted_executor
 
 LEFTOVER_SECONDS = 2.0
 """How long what a job has left in its loop may take to end."""
+
+UNNOTICED_FAILURES_MAX = 16
+"""Failed jobs that are kept in case somebody asks; a program may start jobs without end."""
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +71,8 @@ def execute_beside(graph: StreamGraph, config: JobConfig, *, log_failure: bool =
 
     stop_signals.watch(job)
     job.thread = threading.Thread(target=run, name=f"job {config.name}")
-    _beside[:] = [one for one in _beside if not one.future.done() or _unnoticed(one)]
-    _beside.append(job)
+    unnoticed = [one for one in _beside if _unnoticed(one)][-UNNOTICED_FAILURES_MAX:]
+    _beside[:] = [one for one in _beside if not one.future.done()] + unnoticed + [job]
     job.thread.start()
     return job
 
@@ -117,6 +121,21 @@ def _stop_unread() -> None:
 
 def _unnoticed(job: JobHandle) -> bool:
     return job.future.done() and job.future.exception() is not None and not job.asked
+
+
+@atexit.register
+def _end_as_failed() -> None:
+    """Has the process end with code 1 after a failure of a job that nobody asked for.
+
+    The jobs have ended: Python waits for their threads before it comes here.
+    """
+    if any(map(_unnoticed, _beside)):
+        # What else is to be done at the end of the program is done before.
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(1)
 
 
 def execute_within(graph: StreamGraph, config: JobConfig) -> JobHandle:

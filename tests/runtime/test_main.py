@@ -114,16 +114,29 @@ def test_a_job_beside_the_program_is_waited_for(folder: JobFolder) -> None:
     assert (ended.code, ended.out) == (0, "1\n")
 
 
-def test_a_failure_beside_the_program_ends_with_code_1(folder: JobFolder) -> None:
-    """And is reported, though nobody asked for the result."""
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_failure_beside_the_program_ends_with_code_1(folder: JobFolder, plain: bool) -> None:
+    """And is reported, though nobody asked for the result; the program's own end is as ever."""
     folder.write(
+        f"import atexit\natexit.register(print, 'the end', end='')\n"
         f"{HEAD}import threading\ngo = threading.Event()\n"
         "def fail(x):\n    go.wait()\n    return 1 // x\n"
         "env.from_collection([0]).map(fail).print()\nenv.execute_async()\ngo.set()"
     )
-    ended = folder.run("--quiet")
+    ended = folder.run("--quiet", plain=plain)
     assert ended.code == 1
+    assert ended.out == "the end"
     assert "ZeroDivisionError" in ended.err
+
+
+def test_a_failure_that_was_asked_for_is_the_program_s_affair(folder: JobFolder) -> None:
+    """It may go on after it, and end well."""
+    folder.write(
+        f"{HEAD}env.from_collection([0]).map(lambda x: 1 // x).print()\n"
+        "print(type(env.execute_async().get_job_execution_result().exception()).__name__)"
+    )
+    ended = folder.run(plain=True)
+    assert (ended.code, ended.out) == (0, "JobExecutionError\n")
 
 
 @pytest.mark.parametrize("plain", [False, True])
