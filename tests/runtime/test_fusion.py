@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -112,3 +113,20 @@ def test_a_single_map_keeps_the_place_of_its_records() -> None:
 
     with pytest.raises(JobExecutionError, match=r"numbers\[2500\]"):
         env.execute("fusion")
+
+
+def test_behind_a_filter_the_place_is_told_as_far_as_it_is_known() -> None:
+    """Which records a shared loop has dropped is not noted, how many are is known."""
+    env = StreamExecutionEnvironment(Configuration())
+    numbers = env.from_collection(list(range(100))).name("numbers")
+    kept = numbers.filter(lambda value: value % 10 != 5).map(lambda value: value - 50)
+    kept.key_by(lambda value: 1 // value).reduce(lambda a, b: a + b).sink_to(CollectSink())
+
+    with pytest.raises(
+        JobExecutionError, match=r"numbers\[(\d+)\] or .* to numbers\[(\d+)\]"
+    ) as bad:
+        env.execute("fusion")
+    found = re.search(r"numbers\[(\d+)\] or .* to numbers\[(\d+)\]", str(bad.value))
+    assert found is not None
+    assert int(found[1]) <= 50 <= int(found[2])
+    assert int(found[2]) - int(found[1]) <= 10
