@@ -7,16 +7,17 @@ watermarks, metrics and failures.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import length_hint
-from types import CodeType, CoroutineType
+from types import CodeType, CoroutineType, FrameType
 
 from operators.elements import RecordBatch
 from operators.outputs import refuse_coroutines
 from operators.stateless import FilterOperator, MapOperator
 from runtime.chain import ChainNode, Unfinished
-from runtime.errors import USER_FAILURES
+from runtime.errors import USER_FAILURES, OperatorFailure
 from runtime.stage_loops import StageLoops, calling, in_place
 
 
@@ -29,12 +30,20 @@ def fuse(nodes: list[ChainNode]) -> None:
         run = _run_from(node)
         functions = [one.operator.call for one in run]  # type: ignore[attr-defined]  # maps and filters
         filters = [type(one.operator) is FilterOperator for one in run]
-        replaced = in_place(functions, filters) if functions else None
+        replaced = in_place(functions, filters) if functions and not _is_traced() else None
         if len(run) > 1 or (replaced is not None and not any(filters)):
             fused.update(map(id, run))
             loops = calling(functions, filters) if replaced is None else replaced
             first = calling([_checked(function) for function in functions], filters)
             node.fused = FusedStages(run, first, loops)
+
+
+def _is_traced() -> bool:
+    """Whether a debugger (or a measurement of coverage) is to see each call."""
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None:
+        return True
+    return sys.gettrace() is not None
 
 
 def _run_from(node: ChainNode) -> list[ChainNode]:
@@ -81,7 +90,7 @@ class FusedStages:
                 out, timestamps = loops.timed(zip(records, timestamps, strict=False))
         except USER_FAILURES as error:
             index = len(values) - length_hint(records) - 1
-            raise self._stage_of(error).record_failure(error, batch, index) from error
+            raise self._failure(error, batch, index) from error
         self._loops = self._next_loops
         self._count(len(values), len(out))
         if not out:
@@ -101,20 +110,33 @@ class FusedStages:
             if node is not self._last:
                 node.records_out += records
 
-    def _stage_of(self, error: BaseException) -> ChainNode:
-        """The operator whose function raised: the line of the loop says which."""
-        trace = error.__traceback__
-        while trace is not None:
-            stage = self.stage_at(trace.tb_frame.f_code, trace.tb_lasti)
+    def _failure(self, error: BaseException, batch: RecordBatch, index: int) -> OperatorFailure:
+        """The failure of the stage whose function raised, on the record that it had."""
+        for frame, instruction in _frames(error):
+            stage = self._loops.stage_at(frame.f_code, instruction)
             if stage is not None:
-                return stage
-            trace = trace.tb_next
-        return self._last
+                value = frame.f_locals.get(self._loops.variables[stage])
+                place = None if batch.origin is None else partial(_at, batch.origin, index)
+                own = RecordBatch([value], None, None, place)
+                return self._run[stage].record_failure(error, own, 0)
+        return self._last.record_failure(error, batch, index)
 
     def stage_at(self, code: CodeType, instruction: int) -> ChainNode | None:
         """The operator that an instruction of the loop is of; None for other code."""
         stage = self._loops.stage_at(code, instruction)
         return None if stage is None else self._run[stage]
+
+
+def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    """The frames of a traceback, outermost first, each with the instruction it was at."""
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lasti
+        trace = trace.tb_next
+
+
+def _at(origin: Callable[[int], str], place: int, _: int) -> str:
+    return origin(place)
 
 
 def _between(origin: Callable[[int], str], dropped: int, index: int) -> str:

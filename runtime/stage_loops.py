@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
 
@@ -27,15 +28,15 @@ _SOURCE = """
 def make({outer}):
     def untimed(records{given}):
         out = []
-        for v in records:
+        for {first} in records:
             {stages}
-            out.append(v)
+            out.append({last})
         return out
     def timed(records{given}):
         out = []; times = []
-        for v, t in records:
+        for {first}, t in records:
             {stages}
-            out.append(v); times.append(t)
+            out.append({last}); times.append(t)
         return out, times
     return untimed, timed
 """
@@ -50,6 +51,8 @@ class StageLoops:
     timed: Timed
     extents: dict[CodeType, list[_Extent]]
     """Where the stages are in the code of each of the two."""
+    variables: Sequence[str]
+    """The variables in which the stages find their records."""
 
     def stage_at(self, code: CodeType, instruction: int) -> int | None:
         """The stage that an instruction (as in `f_lasti`) belongs to; None in other code."""
@@ -66,7 +69,9 @@ def calling(functions: Sequence[Callable[[Any], object]], filters: Sequence[bool
     names = [f"f{index}" for index in range(len(functions))]
     # As defaults the functions are the loop's own variables, which are the fastest to reach.
     given = "".join(f", {name}={name}" for name in names)
-    source = _source([f"{name}(v)" for name in names], filters, ", ".join(names), given)
+    variables = ["v"] * (len(names) + 1)
+    calls = [f"{name}(v)" for name in names]
+    source = _source(calls, filters, variables, outer=", ".join(names), given=given)
     namespace: dict[str, Callable[..., tuple[Untimed, Timed]]] = {}
     # The source is made of the fixed text above; under this file's name, so that reports of
     # failures leave the loop out as they leave out the rest of the runtime.
@@ -77,7 +82,7 @@ def calling(functions: Sequence[Callable[[Any], object]], filters: Sequence[bool
         first = code.co_firstlineno + _LINES_BEFORE_STAGES
         lines = range(first, first + len(names))
         extents[code] = [((line, 0), (line + 1, 0)) for line in lines]
-    return StageLoops(untimed, timed, extents)
+    return StageLoops(untimed, timed, extents, variables)
 
 
 def in_place(
@@ -96,8 +101,16 @@ def in_place(
         # One function twice: a failure could not be assigned.
         return None
     names = [f"f{index}" for index in range(len(functions))]
-    module = ast.parse(_source(names, filters, "", ""))
-    placement = _Placement(dict(zip(names, expressions, strict=True)))
+    places = [f"v{index}" for index in range(len(names) + 1)]
+    variables = _own_variables(expressions)
+    module = ast.parse(_source(names, filters, places))
+    placement = _Placement(
+        dict(zip(places, [*variables, variables[-1]], strict=True)),
+        {
+            name: (expression, variable)
+            for name, expression, variable in zip(names, expressions, variables, strict=True)
+        },
+    )
     placement.visit(module)
     make = module.body[0]
     assert isinstance(make, ast.FunctionDef)
@@ -105,7 +118,8 @@ def in_place(
     make.args.args = [ast.arg(name) for name in cells]
     _locate(module, first.body, placement.placed)
     compiled = compile(module, first.filename, "exec", dont_inherit=True)
-    name = "+".join(dict.fromkeys(one.name for one in expressions))
+    named = dict.fromkeys(one.name for one in expressions)
+    name = first.name if len(named) == 1 else f"one of {', '.join(named)}"
     loops: list[Any] = []
     for code in _inner_codes(compiled):
         closure = tuple(cells[variable] for variable in code.co_freevars)
@@ -113,15 +127,38 @@ def in_place(
         loops.append(FunctionType(code, first.scope, name, None, closure))
     untimed, timed = loops
     extents = [(one.start, one.end) for one in expressions]
-    return StageLoops(untimed, timed, dict.fromkeys((loop.__code__ for loop in loops), extents))
+    codes = [loop.__code__ for loop in loops]
+    return StageLoops(untimed, timed, dict.fromkeys(codes, extents), variables)
 
 
-def _source(values: Sequence[str], filters: Sequence[bool], outer: str, given: str) -> str:
-    stages = [
-        f"if not {value}: continue" if drops else f"v = {value}"
-        for value, drops in zip(values, filters, strict=True)
-    ]
-    return _SOURCE.format(outer=outer, given=given, stages="\n            ".join(stages))
+def _source(
+    values: Sequence[str],
+    filters: Sequence[bool],
+    variables: Sequence[str],
+    *,
+    outer: str = "",
+    given: str = "",
+) -> str:
+    stages = []
+    for value, drops, (here, then) in zip(values, filters, pairwise(variables), strict=True):
+        if drops:
+            stages.append(f"if not {value}: continue")
+            value = here
+        if then != value:
+            stages.append(f"{then} = {value}")
+    return _SOURCE.format(
+        outer=outer,
+        given=given,
+        first=variables[0],
+        last=variables[-1],
+        stages="\n            ".join(stages),
+    )
+
+
+def _own_variables(expressions: Sequence[Expression]) -> list[str]:
+    """Their parameters, for whoever looks at the loop; else names that no source has."""
+    taken = set[str]().union(*(one.outer_names() for one in expressions))
+    return [f".{one.parameter}" if one.parameter in taken else one.parameter for one in expressions]
 
 
 def _code_of(loop: Callable[..., object]) -> CodeType:
@@ -145,9 +182,12 @@ def _shared_cells(expressions: Sequence[Expression]) -> dict[str, CellType] | No
 
 
 class _Placement(ast.NodeTransformer):
-    """Puts the expressions in and gives the loop's own variables names that no source has."""
+    """Puts the expressions in and names the variables; the loop's own get names of no source."""
 
-    def __init__(self, expressions: dict[str, Expression]) -> None:
+    def __init__(
+        self, variables: dict[str, str], expressions: dict[str, tuple[Expression, str]]
+    ) -> None:
+        self._variables = variables
         self._expressions = expressions
         self.placed: set[ast.AST] = set()
 
@@ -155,14 +195,23 @@ class _Placement(ast.NodeTransformer):
         node.arg = f".{node.arg}"
         return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        self.generic_visit(node)
+        target, value = node.targets[0], node.value
+        same = (
+            isinstance(target, ast.Name) and isinstance(value, ast.Name) and target.id == value.id
+        )
+        # Behind a filter the record may keep its name; an expression is never left out.
+        return None if same and value not in self.placed else node
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        expression = self._expressions.get(node.id)
-        if expression is None:
-            node.id = f".{node.id}"
-            return node
-        body = expression.of(".v")
-        self.placed.add(body)
-        return body
+        if node.id in self._expressions:
+            expression, variable = self._expressions[node.id]
+            body = expression.of(variable)
+            self.placed.add(body)
+            return body
+        node.id = self._variables.get(node.id, f".{node.id}")
+        return node
 
 
 def _locate(node: ast.AST, place: ast.expr, placed: set[ast.AST]) -> None:

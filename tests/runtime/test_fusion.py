@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -68,7 +70,7 @@ def test_a_chain_gives_the_same_fused_and_unfused(values: list[int], steps: list
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_a_failure_names_the_stage_and_the_record(failing: int) -> None:
-    """The operator whose function raised and the record it began with are in the message."""
+    """The operator whose function raised, the record that it was given and where that is from."""
     env = StreamExecutionEnvironment(Configuration())
 
     def step(number: int) -> Callable[[int], int]:
@@ -84,8 +86,28 @@ def test_a_failure_names_the_stage_and_the_record(failing: int) -> None:
         stream = stream.map(step(number)).name(f"step {number}")
     stream.sink_to(CollectSink())
 
-    with pytest.raises(JobExecutionError, match=f"'step {failing}'.*record 7.*broken"):
+    with pytest.raises(
+        JobExecutionError, match=f"'step {failing}'.*\\[7\\].*record {7 + failing}:.*broken"
+    ):
         env.execute("fusion")
+
+
+@pytest.mark.parametrize("bad", [7, 2_500])
+def test_a_failure_says_what_it_says_without_chaining(bad: int) -> None:
+    """The operator's own record, be its function called or not."""
+    texts = []
+    for chaining in (True, False):
+        env = StreamExecutionEnvironment(Configuration())
+        if not chaining:
+            env.disable_operator_chaining()
+        stream = env.from_collection(list(range(3_000))).map(lambda value: ("number", value))
+        stream = stream.filter(lambda pair: pair[1] >= 0).map(lambda kept: (*kept, bad))
+        stream.map(lambda found: 1 // (found[1] - bad)).name("last").sink_to(CollectSink())
+        with pytest.raises(JobExecutionError) as failed:
+            env.execute("fusion")
+        texts.append(re.sub(r"uid \w+", "uid", format_failure(failed.value)))
+    assert f"record ('number', {bad}, {bad})" in texts[0]
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("bad", [7, 2_500])
@@ -95,7 +117,7 @@ def test_a_failure_shows_the_line_of_the_job(bad: int) -> None:
     stream = env.from_collection(list(range(3_000))).map(lambda value: value - bad).name("shift")
     stream.map(lambda value: 1 // value).name("divide").sink_to(CollectSink())
 
-    with pytest.raises(JobExecutionError, match=rf"'divide'.*record {bad}\b") as failed:
+    with pytest.raises(JobExecutionError, match=rf"'divide'.*\[{bad}\], record 0:") as failed:
         env.execute("fusion")
     text = format_failure(failed.value)
     frames = [line for line in text.splitlines() if line.startswith("  File ")]
@@ -130,3 +152,27 @@ def test_behind_a_filter_the_place_is_told_as_far_as_it_is_known() -> None:
     assert found is not None
     assert int(found[1]) <= 50 <= int(found[2])
     assert int(found[2]) - int(found[1]) <= 10
+
+
+def test_a_debugger_sees_each_call() -> None:
+    """A breakpoint in a function stops there with the function's own variables."""
+    calls = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        if frame.f_code is double.__code__:
+            assert set(frame.f_locals) <= {"value"}
+            calls += event == "call"
+
+    double = lambda value: value * 2  # noqa: E731 - that lambdas are called is what matters
+    env = StreamExecutionEnvironment(Configuration())
+    env.from_collection(list(range(3_000))).map(double).map(lambda value: value).sink_to(
+        CollectSink()
+    )
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        env.execute("fusion")
+    finally:
+        sys.settrace(before)
+    assert calls == 3_000

@@ -126,3 +126,24 @@ class Attributed:
 
     def __init__(self, *_: object, **attributes: object) -> None:
         self.__dict__.update(attributes)
+
+
+def test_variables_have_the_names_of_the_parameters() -> None:
+    """Unless an expression means something else by the name."""
+    frames: list[dict[str, object]] = []
+
+    def look(value: int) -> int:
+        frames.append(dict(sys._getframe(1).f_locals))
+        return value
+
+    loops = replaced(
+        [lambda first: first + 1, lambda limit: limit > 0, lambda last: look(last) + limit],
+        [False, True, False],
+    )
+    assert loops.untimed([1]) == [1002]
+    assert {name: value for name, value in frames[0].items() if name.isidentifier()} == {
+        "first": 1,
+        "last": 2,
+        "look": look,
+    }
+    assert list(loops.variables) == ["first", ".limit", "last"]
