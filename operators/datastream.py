@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from operators.advice import KEYED_FIRST, Advising
 from operators.builtin import CollectSink, PrintSink
 from operators.data_stream_sink import DataStreamSink
 from operators.fields import Field
@@ -32,7 +33,7 @@ from operators.graph import (
 )
 from operators.output_tag import OutputTag
 from operators.process import ProcessOperator
-from operators.process_functions import ProcessFunction
+from operators.process_functions import KeyedProcessFunction, ProcessFunction
 from operators.result_buffer import CloseableIterator, ResultBuffer
 from operators.sink import Sink
 from operators.sink_operator import SinkOperator
@@ -65,12 +66,14 @@ class Outlet:
     """`forward()` was asked for by name."""
 
 
-class DataStream(OperatorSettings, Generic[T]):
+class DataStream(Advising, OperatorSettings, Generic[T]):
     """Records of type `T` on their way between two operators (PyFlink: `DataStream`).
 
     The methods that set something (`name`, `uid`, `set_parallelism`, ...) concern the operator
     that puts the records out, and return the stream itself.
     """
+
+    advice = KEYED_FIRST
 
     def __init__(self, graph: StreamGraph, outlets: tuple[Outlet, ...]) -> None:
         self._graph = graph
@@ -101,6 +104,12 @@ class DataStream(OperatorSettings, Generic[T]):
 
     def process(self, func: ProcessFunction[T, R], output_type: object = None) -> DataStream[R]:
         """Any number of results and side outputs for each record; no keyed state, no timers."""
+        given: object = func
+        if isinstance(given, KeyedProcessFunction):
+            raise TypeError(
+                f"process() got a KeyedProcessFunction ({type(given).__name__}), whose state and "
+                "timers belong to a key: call key_by(...) directly before process"
+            )
         check_object(func, "process", ProcessFunction, "process_element")
         return self._add("Process", operator_factory(ProcessOperator, func), output_type)
 
@@ -192,6 +201,10 @@ class DataStream(OperatorSettings, Generic[T]):
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Prints the records, with the identifier and (if parallel) the subtask before each."""
+        if sink_identifier is not None and not isinstance(sink_identifier, str):
+            raise TypeError(
+                f"print() takes a string to put before each record, not {sink_identifier!r}"
+            )
         return self._add_sink(PrintSink(sink_identifier or ""), "Sink: Print to Std. Out")
 
     @overload

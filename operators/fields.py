@@ -31,7 +31,15 @@ def field_getter(field: Field) -> Callable[[object], object]:
         if isinstance(record, Mapping):
             value: object = record[field]  # The user's function.
             return value
-        found: object = getattr(record, field)  # The user's function.
+        try:
+            found: object = getattr(record, field)  # The user's function.
+        except AttributeError as error:
+            if isinstance(record, tuple | list):
+                raise AttributeError(
+                    f"a {type(record).__name__} has no field {field!r}: name it by its index, "
+                    "which is an int"
+                ) from error
+            raise
         return found
 
     return named

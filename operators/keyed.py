@@ -168,6 +168,7 @@ class KeyedProcessOperator(OutputOperator):
             yield from self._call_timers(poll, domain, timed=timed)
         except BaseException:
             self.key = self._backend.current_key
+            self.timer = self._call_context.current
             raise
 
     def _call_timers(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from types import GeneratorType
 
+from operators.advice import YIELDED
 from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
 from operators.functions import callable_of
 from operators.outputs import Outputs, outputs_in
@@ -19,6 +20,8 @@ class CallContext:
     """What a call is about; one object serves all calls of an operator."""
 
     __slots__ = ("current",)
+
+    advice = YIELDED
 
     def __init__(self) -> None:
         self.current: int | None = None

@@ -28,6 +28,8 @@ class ResultBuffer(Generic[T]):
         self._finished = False
         self._closed = False
         self._error: BaseException | None = None
+        self.error_raised = False
+        """The consumer has met the job's error."""
         self._on_room: list[Callable[[], None]] = []
         self._on_abandon: Callable[[], None] | None = None
 
@@ -68,6 +70,7 @@ class ResultBuffer(Generic[T]):
                 self._changed.wait()
             if not self._results:
                 if self._error is not None:
+                    self.error_raised = True
                     raise self._error
                 raise StopIteration
             had_room = self.has_room

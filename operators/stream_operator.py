@@ -103,6 +103,12 @@ class StreamOperator(ABC):
     key: Hashable = None
     """The key that user code was called with last, for error messages."""
 
+    timer: int | None = None
+    """The time of the timer in which user code has failed, for error messages."""
+
+    function: object = None
+    """The user function, if there is one."""
+
     def setup(self, context: OperatorContext) -> None:
         """Receives the context; called first."""
         self.context = context

@@ -25,6 +25,7 @@ def check_function(
     wanted = f"an object of {function_class.__name__} or a callable"
     _refuse_class(given, method)
     if isinstance(given, function_class):
+        _check_methods(given, method, function_class)
         _refuse_async(getattr(given, entry), method)
     elif isinstance(given, Function):
         raise TypeError(
@@ -46,6 +47,7 @@ def check_object(given: object, method: str, wanted: type[object], entry: str = 
     _refuse_class(given, method)
     if isinstance(given, wanted):
         if entry:
+            _check_methods(given, method, wanted)
             _refuse_async(getattr(given, entry), method)
         return
     if hasattr(given, "build"):
@@ -91,6 +93,16 @@ def _refuse_async(given: object, method: str) -> None:
             f"{method}() got the async function {name}: async user functions are not supported "
             "yet; write it with def"
         )
+
+
+def _check_methods(given: object, method: str, wanted: type[object]) -> None:
+    """Raises TypeError unless the methods that override those of `wanted` take what they get."""
+    for name, overridden in inspect.getmembers(wanted, inspect.isfunction):
+        own = getattr(given, name)
+        if name.startswith("_") or getattr(own, "__func__", own) is overridden:
+            continue
+        parameters = inspect.signature(overridden).parameters.values()
+        _check_arguments(own, method, sum(one.default is one.empty for one in parameters) - 1)
 
 
 def _check_arguments(given: Callable[..., object], method: str, arguments: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from operators.advice import COMPUTED_FIRST, Advising
 from operators.field_reduction import extreme_reduction, sum_reduction
 from operators.fields import Field
 from operators.functions import AggregateFunction, ReduceFunction
@@ -37,13 +38,15 @@ K = TypeVar("K", bound=Hashable)
 W = TypeVar("W", bound=Window)
 
 
-class WindowedStream(Generic[K, T, W]):
+class WindowedStream(Advising, Generic[K, T, W]):
     """Records grouped by key and window, waiting for a function (PyFlink: `WindowedStream`).
 
     `trigger`, `allowed_lateness` and `side_output_late_data` change this object and return it;
     the other methods add the window operator to the job. All results carry the timestamp
     ``window.max_timestamp()``.
     """
+
+    advice = COMPUTED_FIRST
 
     def __init__(self, keyed_stream: KeyedStream[K, T], assigner: WindowAssigner[T, W]) -> None:
         self._keyed_stream = keyed_stream

@@ -7,16 +7,24 @@ to go on.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark
 from operators.stream_operator import OperatorContext, StreamOperator, Work
 from runtime.errors import USER_FAILURES, OperatorFailure
 from runtime.exchange import RecordWriter
+from runtime.user_places import place_of
 from statebackends.errors import StateError
 from statebackends.mutability import copy_value
+
+logger = logging.getLogger(__name__)
+
+_HOME = Path(__file__).resolve().parent.parent
+_PACKAGES = tuple(f"{_HOME / name}/" for name in ("runtime", "operators", "statebackends"))
 
 RECORD_TEXT_MAX = 200
 """Longest text of a record in an error message."""
@@ -58,6 +66,7 @@ class ChainNode:
         "records_out",
         "routes",
         "sides",
+        "unread",
     )
 
     def __init__(
@@ -78,6 +87,8 @@ class ChainNode:
         """Records of the main output."""
         self.main = Route()
         self.sides: dict[str, Route] = {}
+        self.unread: set[str] = set()
+        """Side outputs that records came for though nobody reads them."""
         self.routes: list[Route] = [self.main]
 
     def side(self, tag: str) -> Route:
@@ -138,6 +149,7 @@ class ChainNode:
             for writer in main.writers:
                 writer.emit(output)
         elif type(output) is SideBatch:
+            self._note_unread(output.tag)
             return None
         else:
             for writer in main.writers:
@@ -219,6 +231,7 @@ class ChainNode:
             elif kind is SideBatch:
                 route = self.sides.get(output.tag)  # type: ignore[union-attr]  # as above
                 if route is None:
+                    self._note_unread(output.tag)  # type: ignore[union-attr]  # as above
                     yield
                     continue
                 batch: RecordBatch = output.batch  # type: ignore[union-attr]  # as above
@@ -235,6 +248,17 @@ class ChainNode:
                 continue
             if pauses:
                 yield
+
+    def _note_unread(self, tag: str) -> None:
+        """Says once that a side output is read by nobody, where others are: a misspelt tag."""
+        if self.sides and tag not in self.unread:
+            self.unread.add(tag)
+            logger.warning(
+                "operator %r puts out records for side output %r, which nobody reads; read are %s",
+                self.context.operator_name,
+                tag,
+                ", ".join(map(repr, self.sides)),
+            )
 
     def _copied(self, batch: RecordBatch) -> RecordBatch:
         values: list[object] = []
@@ -293,6 +317,8 @@ class ChainNode:
         context = self.context
         if not key and self.operator.key is not None:
             key = _text(self.operator.key)
+        if self.operator.timer is not None:
+            doing = f"in the timer of {self.operator.timer}"
         failure = OperatorFailure(
             operator=context.operator_name,
             uid=context.uid,
@@ -302,9 +328,18 @@ class ChainNode:
             key=key,
             record=record,
             origin=origin,
+            function="" if _shows_user_code(error) else place_of(self.operator.function),
         )
         failure.__cause__ = error
         return failure
+
+
+def _shows_user_code(error: BaseException) -> bool:
+    """Whether the traceback ends in a line of the user's, rather than in one that refused it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and not trace.tb_frame.f_code.co_filename.startswith(_PACKAGES)
 
 
 def _place(origin: Callable[[int], str], index: int) -> str:

@@ -13,7 +13,9 @@ class Configuration:
     """
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        self._values: dict[str, str] = dict(values or {})
+        self._values: dict[str, str] = {}
+        for key, value in (values or {}).items():
+            self.set_string(key, value)
 
     @staticmethod
     def from_dict(map: Mapping[str, str]) -> Configuration:  # noqa: A002 - PyFlink's name
@@ -32,6 +34,8 @@ class Configuration:
 
     def set_string(self, key: str, value: str) -> Self:
         """Sets the text of a key."""
+        _check(key, str, "a key")
+        _check(value, str, f"{key}: the value")
         self._values[key] = value
         return self
 
@@ -41,6 +45,7 @@ class Configuration:
 
     def set_integer(self, key: str, value: int) -> Self:
         """Sets an integer."""
+        _check(value, int, f"{key}: the value")
         return self.set_string(key, str(value))
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
@@ -54,6 +59,7 @@ class Configuration:
 
     def set_boolean(self, key: str, value: bool) -> Self:
         """Sets a boolean."""
+        _check(value, bool, f"{key}: the value")
         return self.set_string(key, "true" if value else "false")
 
     def get_float(self, key: str, default_value: float) -> float:
@@ -62,6 +68,7 @@ class Configuration:
 
     def set_float(self, key: str, value: float) -> Self:
         """Sets a number."""
+        _check(value, (int, float), f"{key}: the value")
         return self.set_string(key, str(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
@@ -105,3 +112,10 @@ class Configuration:
 
     def __repr__(self) -> str:
         return f"Configuration({self._values!r})"
+
+
+def _check(value: object, kind: type | tuple[type, ...], what: str) -> None:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(one.__name__ for one in kinds)
+        raise TypeError(f"{what} must be {names}, not {type(value).__name__} {value!r:.80}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from operators.advice import Advising
 from operators.builtin import NumberSequenceSource, collection_source
 from operators.datastream import DataStream, source_stream
 from operators.graph import StreamGraph
@@ -20,6 +21,7 @@ from runtime.config_views import CheckpointConfig, CheckpointingMode, ExecutionC
 from runtime.configuration import Configuration
 from runtime.errors import ConfigurationError
 from runtime.execution_plan import execution_plan_json
+from runtime.failure_report import install_failure_hook
 from runtime.job_log import configure_unless_done
 from runtime.launch import current_launch, default_job_name
 from runtime.plan import ExecutionPlan, build_plan
@@ -37,7 +39,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(Advising):
     """Makes streams from sources, holds the settings, runs the job (PyFlink's class).
 
     What the command line says outranks what is set here, and is what the getters give.
@@ -49,6 +51,7 @@ class StreamExecutionEnvironment:
         self._checkpoint_config = CheckpointConfig(self._layers)
         self._graph = StreamGraph(self)
         self._executed: set[int] = set()
+        install_failure_hook()
         if configuration is not None:
             self.configure(configuration)
 
@@ -71,6 +74,11 @@ class StreamExecutionEnvironment:
 
     def configure(self, configuration: Configuration) -> None:
         """Sets each key of the configuration; raises ConfigurationError as `--set` does."""
+        if not isinstance(configuration, Configuration):
+            raise TypeError(
+                "configure() takes a Configuration, Configuration({'key': 'value'}) for example, "
+                f"not {type(configuration).__name__} {configuration!r:.80}"
+            )
         for key, value in configuration.to_dict().items():
             self._layers.set(key, value)
 
@@ -135,6 +143,12 @@ class StreamExecutionEnvironment:
         self, restart_strategy_configuration: RestartSettings
     ) -> StreamExecutionEnvironment:
         """What happens when the job fails; one of `RestartStrategies`."""
+        if not isinstance(restart_strategy_configuration, RestartSettings):
+            raise TypeError(
+                "set_restart_strategy() takes what RestartStrategies gives, "
+                "RestartStrategies.no_restart() for example, "
+                f"not {restart_strategy_configuration!r:.80}"
+            )
         for name, one in options_of(RestartSettings).items():
             value = getattr(restart_strategy_configuration, name)
             self._layers.set(one.key, value, "set_restart_strategy")
@@ -225,7 +239,8 @@ class StreamExecutionEnvironment:
         def stop() -> None:
             abandoned()
             job.wait()
-            if (error := job.future.exception()) is not None:
+            error = job.future.exception()
+            if error is not None and not results.error_raised:
                 logger.warning("after its results were not wanted any more: %s", error)
 
         results.on_abandon(abandoned)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operators.advice import advice_about
+
 ERROR_TEXT_MAX = 500
 """Longest text of an exception in a sentence; the traceback below has the whole of it."""
 
@@ -39,10 +41,12 @@ class OperatorFailure(Exception):
         key: str = "",
         record: str = "",
         origin: str = "",
+        function: str = "",
     ) -> None:
         self.operator = operator
-        where = f"operator {operator!r} (uid {uid}, subtask {subtask_index + 1}/{parallelism})"
-        parts = [where]
+        parts = [f"operator {operator!r} (uid {uid}, subtask {subtask_index + 1}/{parallelism})"]
+        if function:
+            parts.append(f"function {function}")
         if doing:
             parts.append(doing)
         if key:
@@ -58,7 +62,9 @@ class OperatorFailure(Exception):
         cause = self.__cause__
         if cause is None:
             return str(self)
-        return f"{self}: {type(cause).__name__}({error_text(cause)})"
+        advice = advice_about(cause)
+        sentence = f"{self}: {type(cause).__name__}({error_text(cause)})"
+        return f"{sentence}: {advice}" if advice else sentence
 
 
 def error_text(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from operators.graph import StreamGraph
 from runtime.clock import SystemClock
 from runtime.config import JobConfig
 from runtime.errors import ConfigurationError
-from runtime.failure_report import format_failure, install_failure_hook
+from runtime.failure_report import format_failure
 from runtime.job_handle import JobHandle
 from runtime.job_result import JobExecutionResult
 from runtime.launch import current_launch
@@ -42,7 +42,6 @@ def execute_here(graph: StreamGraph, config: JobConfig) -> JobExecutionResult:
     so that nothing after the job begins.
     """
     check_platform()
-    install_failure_hook()
     job = JobHandle(graph, config)
     _leave_if_interrupted()
     with stop_signals.stopping(job):

@@ -11,6 +11,7 @@ import ast
 import copy
 import inspect
 import linecache
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,9 @@ from typing import Any, TypeAlias
 
 FILES_REMEMBERED_MAX = 16
 """Files whose functions stay parsed."""
+
+SOURCE_LENGTH_MAX = 300_000
+"""Longest file that is looked into: parsing takes about a second per million characters."""
 
 Position: TypeAlias = tuple[int, int]
 """Line and column."""
@@ -107,18 +111,31 @@ def expression_of(function: Callable[..., object]) -> Expression | None:
     if column is None:
         # Python was told to keep no columns.
         return None
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    for definition in _definitions("".join(lines)).get(code.co_firstlineno, ()):
-        body = _body(definition)
-        if body is not None and _same(_compiled(definition, code), code):
-            return Expression(
-                name=code.co_name,
-                filename=code.co_filename,
-                parameter=code.co_varnames[0],
-                body=body,
-                scope=function.__globals__,
-                cells=dict(zip(code.co_freevars, function.__closure__ or (), strict=True)),
-            )
+    source = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    body = _body_of(code, source)
+    if body is None:
+        return None
+    return Expression(
+        name=code.co_name,
+        filename=code.co_filename,
+        parameter=code.co_varnames[0],
+        body=body,
+        scope=function.__globals__,
+        cells=dict(zip(code.co_freevars, function.__closure__ or (), strict=True)),
+    )
+
+
+def _body_of(code: CodeType, source: str) -> ast.expr | None:
+    """The expression in the source that the code is of."""
+    if len(source) > SOURCE_LENGTH_MAX:
+        return None
+    # What there is to warn of in the source was said when it was run.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for definition in _definitions(source).get(code.co_firstlineno, ()):
+            body = _body(definition)
+            if body is not None and _same(_compiled(definition, code), code):
+                return body
     return None
 
 
@@ -173,15 +190,25 @@ def _nested(module: CodeType) -> Iterator[CodeType]:
 
 
 def _same(one: CodeType | None, other: CodeType) -> bool:
-    return one is not None and _essence(one) == _essence(other)
+    if one is None or _essence(one) != _essence(other):
+        return False
+    return all(map(_same_constant, one.co_consts, other.co_consts))
+
+
+def _same_constant(one: object, other: object) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same_constant, one, other))
+    if isinstance(one, float | complex | frozenset):
+        # 0.0 and -0.0 are equal, and so are sets of 1 and of True.
+        return repr(one) == repr(other)
+    return type(one) is type(other) and one == other
 
 
 def _essence(code: CodeType) -> tuple[object, ...]:
-    # By `repr`, since 1, 1.0 and True are equal. The positions tell functions of a line apart,
-    # and failures are assigned by them.
+    # The positions tell functions of a line apart, and failures are assigned by them.
     return (
         code.co_code,
-        repr(code.co_consts),
+        len(code.co_consts),
         code.co_names,
         code.co_varnames,
         code.co_freevars,

@@ -164,4 +164,9 @@ def _theirs(filename: str) -> bool:
     """Neither the runtime nor a library under it; what else is installed may be the user's."""
     if _internal(filename) or filename.startswith(_CLIENTS):
         return False
-    return not filename.startswith(_STANDARD_LIBRARY) or filename.startswith(_INSTALLED)
+    return not in_standard_library(filename)
+
+
+def in_standard_library(filename: str) -> bool:
+    """Whether a file is one of Python's own."""
+    return filename.startswith(_STANDARD_LIBRARY) and not filename.startswith(_INSTALLED)

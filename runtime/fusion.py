@@ -34,7 +34,7 @@ def fuse(nodes: list[ChainNode]) -> None:
         if len(run) > 1 or (replaced is not None and not any(filters)):
             fused.update(map(id, run))
             loops = calling(functions, filters) if replaced is None else replaced
-            first = calling([_checked(function) for function in functions], filters)
+            first = calling(list(map(_checked, functions, filters)), filters)
             node.fused = FusedStages(run, first, loops)
 
 
@@ -147,11 +147,11 @@ def _between(origin: Callable[[int], str], dropped: int, index: int) -> str:
     return f"{origin(index)} or behind it, up to {origin(index + dropped)}"
 
 
-def _checked(function: Callable[[object], object]) -> Callable[[object], object]:
+def _checked(function: Callable[[object], object], drops: bool) -> Callable[[object], object]:
     def call(value: object) -> object:
         result = function(value)  # The user's function.
         if type(result) is CoroutineType:
-            refuse_coroutines([result], "the function")
+            refuse_coroutines([result], "filter" if drops else "map")
         return result
 
     return call

@@ -15,6 +15,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from runtime.expressions import Expression, Position, expression_of
+from runtime.failure_report import in_standard_library
 
 Untimed: TypeAlias = Callable[[Iterable[object]], list[object]]
 Timed: TypeAlias = Callable[
@@ -41,6 +42,9 @@ def make({outer}):
     return untimed, timed
 """
 _LINES_BEFORE_STAGES = 3
+_DROP_CALLED = ("if not {value}: continue",)
+_DROP_IN_PLACE = ("keeps = {value}", "if not keeps: continue")
+"""A condition that an expression becomes is asked for its truth once less than a result."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ def calling(functions: Sequence[Callable[[Any], object]], filters: Sequence[bool
     given = "".join(f", {name}={name}" for name in names)
     variables = ["v"] * (len(names) + 1)
     calls = [f"{name}(v)" for name in names]
-    source = _source(calls, filters, variables, outer=", ".join(names), given=given)
+    source = _source(
+        calls, filters, variables, drop=_DROP_CALLED, outer=", ".join(names), given=given
+    )
     namespace: dict[str, Callable[..., tuple[Untimed, Timed]]] = {}
     # The source is made of the fixed text above; under this file's name, so that reports of
     # failures leave the loop out as they leave out the rest of the runtime.
@@ -89,21 +95,36 @@ def in_place(
     functions: Sequence[Callable[[Any], object]], filters: Sequence[bool]
 ) -> StageLoops | None:
     """Loops with the functions' expressions in place of calls; None if that cannot be."""
+    try:
+        return _in_place(functions, filters)
+    except RecursionError:
+        # An expression so deep that Python runs it, but walks its tree no further.
+        return None
+
+
+def _in_place(
+    functions: Sequence[Callable[[Any], object]], filters: Sequence[bool]
+) -> StageLoops | None:
     found = [expression_of(function) for function in functions]
     expressions = [expression for expression in found if expression is not None]
     cells = _shared_cells(expressions)
     if len(expressions) < len(functions) or cells is None:
         return None
     first = expressions[0]
+    if in_standard_library(first.filename):
+        # A traceback begins at the first line of the user's, and this would be none.
+        return None
     if any(one.scope is not first.scope or one.filename != first.filename for one in expressions):
         return None
     if len({one.start for one in expressions}) < len(expressions):
         # One function twice: a failure could not be assigned.
         return None
+    variables = [one.parameter for one in expressions]
+    if not set(variables).isdisjoint(set().union(*(one.outer_names() for one in expressions))):
+        return None
     names = [f"f{index}" for index in range(len(functions))]
     places = [f"v{index}" for index in range(len(names) + 1)]
-    variables = _own_variables(expressions)
-    module = ast.parse(_source(names, filters, places))
+    module = ast.parse(_source(names, filters, places, drop=_DROP_IN_PLACE))
     placement = _Placement(
         dict(zip(places, [*variables, variables[-1]], strict=True)),
         {
@@ -136,13 +157,14 @@ def _source(
     filters: Sequence[bool],
     variables: Sequence[str],
     *,
+    drop: Sequence[str],
     outer: str = "",
     given: str = "",
 ) -> str:
     stages = []
     for value, drops, (here, then) in zip(values, filters, pairwise(variables), strict=True):
         if drops:
-            stages.append(f"if not {value}: continue")
+            stages += [line.format(value=value) for line in drop]
             value = here
         if then != value:
             stages.append(f"{then} = {value}")
@@ -153,12 +175,6 @@ def _source(
         last=variables[-1],
         stages="\n            ".join(stages),
     )
-
-
-def _own_variables(expressions: Sequence[Expression]) -> list[str]:
-    """Their parameters, for whoever looks at the loop; else names that no source has."""
-    taken = set[str]().union(*(one.outer_names() for one in expressions))
-    return [f".{one.parameter}" if one.parameter in taken else one.parameter for one in expressions]
 
 
 def _code_of(loop: Callable[..., object]) -> CodeType:
@@ -214,12 +230,18 @@ class _Placement(ast.NodeTransformer):
         return node
 
 
-def _locate(node: ast.AST, place: ast.expr, placed: set[ast.AST]) -> None:
-    """Has a part of the loop be where the first expression in it is, or else its surroundings."""
+def _locate(node: ast.AST, place: ast.expr, placed: set[ast.AST]) -> ast.expr:
+    """Has a part of the loop be where the first expression in it is, or else the one before it.
+
+    Gives the last expression in it.
+    """
     if node in placed:
-        return
-    place = next((one for one in ast.walk(node) if one in placed), place)  # type: ignore[assignment]  # expressions are placed
+        assert isinstance(node, ast.expr)
+        return node
+    first = next((one for one in ast.walk(node) if one in placed), place)
+    assert isinstance(first, ast.expr)
     if "lineno" in node._attributes:
-        ast.copy_location(node, place)
+        ast.copy_location(node, first)
     for child in ast.iter_child_nodes(node):
-        _locate(child, place, placed)
+        place = _locate(child, place, placed)
+    return place

@@ -115,8 +115,9 @@ class BlockedLoopWatchdog:
         frame = sys._current_frames().get(self._loop_thread)
         return (
             f"the event loop has been blocked for {self._blocked_seconds:g} s in operator"
-            f" {self._operator_in(frame)!r}: nothing else of the job runs meanwhile; move blocking"
-            f" calls out of the function (asyncio.to_thread, an async client)\n{_where(frame)}"
+            f" {self._operator_in(frame)!r}: nothing else of the job runs meanwhile, no checkpoint"
+            " either; have the function wait for nothing (a source or sink of your own may: its"
+            f" methods can be async) and do long work in pieces\n{_where(frame)}"
         )
 
     def _operator_in(self, frame: FrameType | None) -> str:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
+from connectors.kafka.arguments import check_arguments
 from connectors.kafka.options import Options
 
 
@@ -41,5 +42,6 @@ class KafkaBuilder(ABC):
         """The settings that there are, at their defaults."""
 
     def _set(self, **arguments: Any) -> Self:
+        check_arguments(arguments)
         self._arguments.update(arguments)
         return self

@@ -91,6 +91,10 @@ class KafkaOffsetsInitializer:
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
         """The given offsets; partitions left out follow the strategy."""
+        if not isinstance(offsets, Mapping):
+            raise TypeError(
+                f"offsets are a dict of KafkaTopicPartition and int, not {offsets!r:.80}"
+            )
         for partition, offset in offsets.items():
             whole_number(offset, f"the offset of {partition}")
         return KafkaOffsetsInitializer("offsets", offsets=offsets, reset=offset_reset_strategy)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from connectors.delivery_guarantee import DeliveryGuarantee
+from connectors.kafka.arguments import check_arguments
 from connectors.kafka.builder import KafkaBuilder
 from connectors.kafka.options import KafkaOptionError, Options, sink_options
 from connectors.kafka.serialization import (
@@ -103,6 +104,18 @@ class KafkaSink(Sink[T_contra]):
         properties: Mapping[str, object] | None = None,
         **client_options: object,
     ) -> None:
+        check_arguments(
+            {
+                "bootstrap_servers": bootstrap_servers,
+                "topic": topic,
+                "value_serializer": value_serializer,
+                "key_serializer": key_serializer,
+                "headers": headers,
+                "partitioner": partitioner,
+                "record_serializer": record_serializer,
+                "delivery_guarantee": delivery_guarantee,
+            }
+        )
         if record_serializer is None:
             if topic is None or value_serializer is None:
                 raise KafkaOptionError(
@@ -110,11 +123,6 @@ class KafkaSink(Sink[T_contra]):
                 )
             record_serializer = BuiltSerializationSchema(
                 topic, value_serializer, key_serializer, headers, partitioner
-            )
-        elif not isinstance(record_serializer, KafkaRecordSerializationSchema):
-            raise TypeError(
-                "the record serializer is a KafkaRecordSerializationSchema (call build() of its "
-                f"builder), not {record_serializer!r:.80}"
             )
         named = {"bootstrap_servers": bootstrap_servers or None}
         options = sink_options().with_options(properties, client_options, named)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
+from connectors.kafka.arguments import check_arguments
 from connectors.kafka.builder import KafkaBuilder
 from connectors.kafka.decoding import (
     KafkaRecord,
@@ -85,6 +86,18 @@ class KafkaSource(Source[T]):
         properties: Mapping[str, object] | None = None,
         **client_options: object,
     ) -> None:
+        check_arguments(
+            {
+                "bootstrap_servers": bootstrap_servers,
+                "topic_pattern": topic_pattern,
+                "group_id": group_id,
+                "starting_offsets": starting_offsets,
+                "bounded": bounded,
+                "unbounded": unbounded,
+                "value_deserializer": value_deserializer,
+                "deserializer": deserializer,
+            }
+        )
         if bounded is not None and unbounded is not None:
             raise KafkaOptionError("a KafkaSource takes one of bounded and unbounded, not both")
         named = {"bootstrap_servers": bootstrap_servers or None, "group_id": group_id}

@@ -17,6 +17,14 @@ class Subscription:
     pattern: re.Pattern[str] | None = None
     partitions: frozenset[KafkaTopicPartition] = frozenset()
 
+    def __post_init__(self) -> None:
+        for given, kind in ((self.topics, str), (self.partitions, KafkaTopicPartition)):
+            for each in given:
+                if not isinstance(each, kind):
+                    raise TypeError(
+                        f"a KafkaSource takes each as {kind.__name__}, not {each!r:.80}"
+                    )
+
     @property
     def wanted_topics(self) -> list[str] | None:
         """The topics to ask Kafka about; None asks about all."""

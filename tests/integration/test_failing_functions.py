@@ -239,7 +239,11 @@ class WordsTrigger(Trigger[Any, Any]):
         """Not a TriggerResult."""
         return "fire"
 
-    on_event_time = on_processing_time = on_element  # type: ignore[assignment]  # never called
+    def on_event_time(self, time: int, window: object, ctx: object) -> Any:
+        """Never called."""
+
+    def on_processing_time(self, time: int, window: object, ctx: object) -> Any:
+        """Never called."""
 
     def clear(self, window: object, ctx: object) -> None:
         """Nothing to clear."""

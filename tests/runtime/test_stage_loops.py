@@ -63,10 +63,18 @@ def _below(limit: int) -> Callable[[int], bool]:
         (_below(3), _below(5)),
         (_below(3), lambda value: value < limit),
         (lambda value: value < limit, _below(3)),
+        (lambda limit: limit, lambda value: value < limit),
         (lambda value: value, str),
         (lambda value: value, _below),
     ],
-    ids=["two captured", "captured, global", "global, captured", "not Python", "another function"],
+    ids=[
+        "two captured",
+        "captured, global",
+        "global, captured",
+        "parameter, global",
+        "not Python",
+        "another function",
+    ],
 )
 def test_where_a_name_would_mean_two_things_functions_are_called(
     functions: Sequence[Callable[[Any], object]],
@@ -129,7 +137,7 @@ class Attributed:
 
 
 def test_variables_have_the_names_of_the_parameters() -> None:
-    """Unless an expression means something else by the name."""
+    """For debuggers, and for libraries that look into the frame that calls them."""
     frames: list[dict[str, object]] = []
 
     def look(value: int) -> int:
@@ -137,13 +145,14 @@ def test_variables_have_the_names_of_the_parameters() -> None:
         return value
 
     loops = replaced(
-        [lambda first: first + 1, lambda limit: limit > 0, lambda last: look(last) + limit],
+        [lambda first: first + 1, lambda other: other > 0, lambda last: look(last) + limit],
         [False, True, False],
     )
     assert loops.untimed([1]) == [1002]
     assert {name: value for name, value in frames[0].items() if name.isidentifier()} == {
         "first": 1,
+        "other": 2,
         "last": 2,
         "look": look,
     }
-    assert list(loops.variables) == ["first", ".limit", "last"]
+    assert list(loops.variables) == ["first", "other", "last"]
