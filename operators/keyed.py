@@ -119,18 +119,21 @@ class KeyedProcessOperator(OutputOperator):
             else:
                 backend.current_key = key
                 backend.row = row
-                if touched:
-                    touched.clear()
             context.current = timestamp
             result = process_element(value, context)
             if type(result) is not generator:
                 if result is None:
+                    if touched:
+                        touched.clear()
                     continue
                 if type(result) is not list:
                     result = outputs_in(result, "process_element")
+            room_before = room
+            copies = 0
             for output in result:
                 if touched:
-                    output = detached(output, touched)
+                    output = detached(output)
+                    copies += 1
                 append(output)
                 if timed:
                     append_timestamp(timestamp)
@@ -138,10 +141,16 @@ class KeyedProcessOperator(OutputOperator):
                 if not room:
                     yield from self._hand_on(timed=timed, inside=True)
                     room = BATCH_RECORDS_MAX
-        if touched:
-            # The call is over: what becomes of its outputs behind here is no change of state.
-            touched.clear()
+            if touched:
+                self._end_call(room_before - room, copies)
         yield from self._hand_on(timed=timed)
+
+    def _end_call(self, outputs: int, copies: int) -> None:
+        """After a call with mutable state: what it put out before may have been stored since."""
+        if outputs > copies:
+            start = len(self._outputs.values) - outputs
+            self._outputs.detach(start, start + outputs - copies)
+        self._touched.clear()
 
     def _refuse_unhashable(self, keys: list[Hashable]) -> None:
         """Raises `UnstableKeyError` if it was the key of the record that raised `TypeError`."""
@@ -190,13 +199,18 @@ class KeyedProcessOperator(OutputOperator):
             result = None if on_timer is None else on_timer(timestamp, context)
             if type(result) is not GeneratorType:
                 result = outputs_in(result, "on_timer")
+            held = len(values_out)
+            copies = 0
             for output in result:
                 if touched:
-                    output = detached(output, touched)
+                    output = detached(output)
+                    copies += 1
                 values_out.append(output)
                 timestamps_out.append(timestamp if timed else None)
                 if len(values_out) >= BATCH_RECORDS_MAX:
                     yield from self._hand_on(timed=timed, inside=True)
+            if touched:
+                self._end_call(len(values_out) - held, copies)
             fired += 1
             if fired % TIMERS_PER_PAUSE == 0:
                 if fired % TIMERS_PER_BATCH == 0:
@@ -206,5 +220,4 @@ class KeyedProcessOperator(OutputOperator):
                 yield RecordBatch([])
                 self.in_record = False
                 self._records = None
-        touched.clear()
         yield from self._hand_on(timed=timed)

@@ -24,6 +24,10 @@ class Outputs:
         self.values: list[object] = []
         self.timestamps: list[int | None] = []
 
+    def detach(self, start: int, stop: int) -> None:
+        """Puts copies in place of these outputs, where they can change."""
+        self.values[start:stop] = map(detached, self.values[start:stop])
+
     def take(self, *, timed: bool) -> list[StreamElement]:
         """What was collected, main output first; without timestamps unless `timed`.
 
@@ -105,21 +109,16 @@ def refuse_coroutines(results: Iterable[object], method: str) -> NoReturn:
     )
 
 
-def detached(output: object, touched: list[object]) -> object:
-    """`output`, or a copy where it or (in a tuple) an element is an object that state holds.
+def detached(output: object) -> object:
+    """`output`, or a copy where it can change: state may hold it, or a part of it.
 
-    State goes on changing such an object; a batch would show its last form in every place.
+    State goes on changing its objects; a batch would show their last form in every place. Whether
+    an output reaches one of them would take longer to find out than to copy it.
     """
-    if isinstance(output, tuple):
+    if type(output) is tuple:
         if output and isinstance(output[0], OutputTag):
-            return (output[0], *(detached(value, touched) for value in output[1:]))
-        elements = [_copied(element, touched) for element in output]
-        if all(new is old for new, old in zip(elements, output, strict=True)):
-            return output
-        make = getattr(output, "_make", tuple)
-        return make(elements)
-    return _copied(output, touched)
-
-
-def _copied(value: object, touched: list[object]) -> object:
-    return copy_value(value) if any(value is held for held in touched) else value
+            return (output[0], *map(detached, output[1:]))
+        elements = tuple(map(copy_value, output))
+        unchanged = all(new is old for new, old in zip(elements, output, strict=True))
+        return output if unchanged else elements
+    return copy_value(output)

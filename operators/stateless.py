@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, repeat
+from operator import truth
 from types import CoroutineType, GeneratorType
 
 from operators.elements import RecordBatch
@@ -47,11 +48,13 @@ class FilterOperator(UserFunctionOperator):
         values = batch.values
         self._size = len(values)
         records = self._records = iter(values)
-        verdicts = list(map(self.call, records))  # The user's function.
-        if len(verdicts) != len(values):
+        results = list(map(self.call, records))  # The user's function.
+        if len(results) != len(values):
             raise _stopped("filter")
-        if verdicts and type(verdicts[0]) is CoroutineType:
-            refuse_coroutines(verdicts, "filter")
+        if results and type(results[0]) is CoroutineType:
+            refuse_coroutines(results, "filter")
+        judged = self._records = iter(results)
+        verdicts = list(map(truth, judged))  # The user's function.
         kept = list(compress(values, verdicts))
         timestamps = batch.timestamps
         if len(kept) == len(values):

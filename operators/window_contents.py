@@ -75,11 +75,7 @@ class WindowContents(ABC, Generic[V]):
         """`result` with no part that later elements could change, if the window stays."""
         if type(contents) in IMMUTABLE_TYPES:
             return result
-        if result is contents or (
-            isinstance(result, tuple) and any(part is contents for part in result)
-        ):
-            return copy_value(result)
-        return result
+        return copy_value(result)
 
     def fold(
         self,

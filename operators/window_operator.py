@@ -294,7 +294,7 @@ class WindowOperator(StreamOperator, Generic[V]):
             if returned.__class__ is not list:
                 returned = outputs_in(returned, method)
             for output in returned:
-                outputs.values.append(detached(output, touched) if touched else output)
+                outputs.values.append(detached(output) if touched else output)
                 outputs.timestamps.append(timestamp)
                 if self._room() <= 0:
                     yield from self._hand_on_inside()

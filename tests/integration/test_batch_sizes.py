@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,46 @@ class LastThree(KeyedProcessFunction[str, tuple[str, int], Any]):
         self._last.update(last)
         yield last
         yield value[0], last
+
+
+class InManyPlaces(KeyedProcessFunction[str, tuple[str, int], Any]):
+    """Puts its list out deep inside, in parts, and before it stores it."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._seen = runtime_context.get_state(ValueStateDescriptor[dict[str, list[int]]]("seen"))
+
+    def process_element(
+        self, value: tuple[str, int], ctx: KeyedProcessFunction.Context
+    ) -> Iterator[Any]:
+        seen = self._seen.value()
+        if seen is None:
+            seen = {"last": [value[1]]}
+            yield seen
+            yield value[0], [seen]
+            self._seen.update(seen)
+        seen["last"].append(value[1])
+        del seen["last"][:-3]
+        yield seen["last"]
+        yield {"key": value[0], "deep": [(1, seen)]}
+
+
+@pytest.mark.parametrize("batch_records", BATCH_SIZES[1:])
+def test_whatever_an_output_shares_with_state(batch_records: int) -> None:
+    """It is put out as it was when the call ended, or as it was in between if state held it."""
+
+    def outputs(batch_records: int) -> list[Any]:
+        harness = OperatorHarness.of(
+            lambda records: records.key_by(lambda record: record[0]).process(InManyPlaces()),
+            batch_records=batch_records,
+        )
+        values = []
+        for start in range(0, 300, batch_records):
+            harness.process_all(RECORDS[start : min(start + batch_records, 300)])
+            # What comes later must not show here, be the batches long or short.
+            values += copy.deepcopy(harness.values()[len(values) :])
+        return values
+
+    assert outputs(batch_records) == outputs(1)
 
 
 def last_three(records: DataStream[Any]) -> DataStream[Any]:

@@ -1,7 +1,7 @@
 """Process functions on streams that are not keyed, and what outputs become."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -129,21 +129,38 @@ def test_a_returned_coroutine_is_refused() -> None:
         Driver(ProcessOperator(lambda value, ctx: later())).records([1], keys=[0])
 
 
-def test_objects_of_state_are_copied_alone_in_tuples_and_behind_tags() -> None:
-    """Everything else is passed on as it is."""
+class Point(tuple[object, ...]):
+    """A tuple of a class of its own, made in its own way."""
+
+    def __new__(cls, *parts: object) -> Self:
+        return super().__new__(cls, parts)
+
+    def __getnewargs__(self) -> tuple[object, ...]:
+        return tuple(self)
+
+
+def test_what_can_change_is_detached_however_deep_it_lies() -> None:
+    """By a copy of the same type; what cannot change is passed on as it is."""
     held: list[int] = [1]
-    plain: list[int] = [2]
-    for output in (held, ("k", held), (LATE, held), (LATE, ("k", held))):
-        copied = detached(output, [held])
+    for output in (
+        held,
+        ("k", held),
+        (LATE, held),
+        (LATE, ("k", held)),
+        {"k": {"l": held}},
+        [held],
+    ):
+        copied = detached(output)
         assert copied == output
-        held_in = [copied]
-        while isinstance(held_in[-1], tuple):
-            held_in = list(held_in[-1])
-        assert held_in[-1] is not held
-    for output in (plain, ("k", plain), (LATE, plain)):
-        assert detached(output, [held]) == output
-    pair = ("k", plain)
-    assert detached(pair, [held]) is pair
+        held.append(0)
+        assert copied != output
+        held.pop()
+    point = detached(Point(1, held))
+    assert (type(point), point) == (Point, Point(1, held))
+    for unchanging in ((1, "x"), "x", (LATE, ("k", 1)), Point(1, 2), frozenset({1})):
+        assert detached(unchanging) == unchanging
+    pair = ("k", 1)
+    assert detached(pair) is pair
 
 
 def test_watermark_passes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from runtime.expressions import Expression, expression_of
+from runtime.stage_loops import calling, in_place
 
 OFFSET = 5
 
@@ -123,6 +125,48 @@ def test_a_file_that_was_changed_since_is_not_believed(tmp_path: Path) -> None:
     path.write_text("double = (\n")
     linecache.checkcache(str(path))
     assert expression_of(module.double) is None
+
+
+def _loaded(path: Path, source: str) -> Callable[[Any], object]:
+    """The `function` of a file with this source."""
+    path.write_text(source)
+    module = ModuleType("job")
+    exec(compile(source, str(path), "exec"), module.__dict__)
+    function: Callable[[Any], object] = module.function
+    return function
+
+
+@pytest.mark.parametrize("terms", [300, 1_000])
+def test_an_expression_may_be_deep(terms: int, tmp_path: Path) -> None:
+    """Python runs it; whether it can be taken apart or not, it must not fail."""
+    source = f"function = lambda value: {' + '.join(['value'] * terms)}\n"
+    function = _loaded(tmp_path / "job.py", source)
+    loops = in_place([function], [False]) or calling([function], [False])
+    assert loops.untimed([2]) == [2 * terms]
+
+
+def test_a_constant_may_be_long(tmp_path: Path) -> None:
+    """Python refuses to write out very long numbers, which is no reason to fail."""
+    function = _loaded(tmp_path / "job.py", f"function = lambda value: value & 0x{'f' * 4_000}\n")
+    found = expression_of(function)
+    assert found is not None
+    assert _value(found, 12) == 12
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_was_warned_of_is_not_warned_of_again(tmp_path: Path) -> None:
+    """Least of all as an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        function = _loaded(tmp_path / "job.py", "function = lambda value: value is 1\n")
+    assert expression_of(function) is not None
+
+
+def test_a_very_long_file_is_not_looked_into(tmp_path: Path) -> None:
+    """To parse it would hold up the start of the job by seconds."""
+    lines = "\n".join(f"x{number} = {number}" for number in range(30_000))
+    function = _loaded(tmp_path / "job.py", f"{lines}\nfunction = lambda value: value + 1\n")
+    assert expression_of(function) is None
 
 
 def _value(expression: Expression, value: object) -> object:
