@@ -24,6 +24,7 @@ $(STAMP): pyproject.toml requirements-lock.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "riverrun needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
 			"Name another: make setup PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV) with what riverrun and its tests need; this takes about a minute"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -r requirements-lock.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
