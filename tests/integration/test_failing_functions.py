@@ -1,7 +1,8 @@
 """Whatever a user function does wrong comes out as one sentence and the user's own lines."""
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from operators.datastream import DataStream
 from runtime import (
     JobExecutionError,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
     StreamExecutionEnvironment,
     Trigger,
     TumblingEventTimeWindows,
@@ -164,6 +168,86 @@ def test_a_wrong_result_is_refused_at_the_first_record_without_a_traceback(
     assert "failed in operator 'fails'" in first
     assert message in first
     assert rest == ""
+
+
+class GivesText(KeyedProcessFunction[int, int, str]):
+    """Gives back what should have been yielded."""
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Any:
+        """A str."""
+        return "text"
+
+
+class OutputsByContext(KeyedProcessFunction[int, int, str]):
+    """Written as for Java."""
+
+    def process_element(self, value: int, ctx: Any) -> None:
+        """Yields nothing."""
+        ctx.output(OutputTag("large"), value)
+
+
+class FailsInTimer(KeyedProcessFunction[int, int, str]):
+    """Fails long after its records."""
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> None:
+        """Registers a timer."""
+        ctx.timer_service().register_event_time_timer(1_000 + value)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> list[str]:
+        """Fails."""
+        raise KeyError("timer")
+
+
+def process(function: KeyedProcessFunction[int, int, str]) -> Callable[[Numbers], DataStream[Any]]:
+    """A job that runs the function for one key."""
+    return lambda numbers: numbers.key_by(lambda number: 0).process(function)
+
+
+def test_where_the_runtime_refuses_the_function_is_named_with_its_place() -> None:
+    """No line of a traceback leads there."""
+    name = Path(__file__).name
+    first, rest = report(process(GivesText()))
+    assert f"function GivesText at {name}:" in first
+    assert rest == ""
+    first, _ = report(lambda numbers: numbers.flat_map(text_of))
+    assert f"function text_of at {name}:" in first
+
+
+def test_a_context_says_how_outputs_are_made() -> None:
+    """Its Java namesake has methods for it."""
+    first, rest = report(process(OutputsByContext()))
+    assert "`yield tag, value` for a side output" in first
+    assert "ctx.output" in rest
+
+
+def test_a_failing_timer_is_named_by_its_time() -> None:
+    """Not by the watermark that made it fire."""
+    first, _ = report(process(FailsInTimer()))
+    assert "in the timer of 1000, on key 0: KeyError('timer')" in first
+
+
+def test_a_field_by_name_needs_names() -> None:
+    """A tuple has indices."""
+    first, _ = report(lambda numbers: numbers.map(lambda n: (n, n)).key_by("user").reduce(max))
+    assert "a tuple has no field 'user': name it by its index" in first
+
+
+def test_a_side_output_that_nobody_reads_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Where another one is read: the tag is misspelt somewhere."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+
+    class Sides(ProcessFunction[int, int]):
+        def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
+            yield OutputTag("large"), value
+
+    sides = env.from_sequence(0, 3_000).process(Sides()).name("sides")
+    sides.get_side_output(OutputTag("lagre")).print()
+    sides.print()
+    env.execute("misspelt")
+    told = [one.getMessage() for one in caplog.records if "nobody reads" in one.getMessage()]
+    (text,) = told
+    assert "operator 'sides' puts out records for side output 'large'" in text
+    assert text.endswith("read are 'lagre'")
 
 
 def stamped(timestamp: object) -> Callable[[Numbers], DataStream[Any]]:

@@ -51,6 +51,22 @@ class AsyncTimer(KeyedProcessFunction[object, object, object]):
         return None
 
 
+class ShortTimer(KeyedProcessFunction[object, object, object]):
+    def process_element(self, value: object, ctx: KeyedProcessFunction.Context) -> list[object]:
+        return [value]
+
+    def on_timer(self, timestamp: int) -> list[object]:  # type: ignore[override]  # the mistake
+        return [timestamp]
+
+
+class ShortOpen(MapFunction[int, int]):
+    def open(self) -> None:  # type: ignore[override]  # the mistake
+        """Takes nothing."""
+
+    def map(self, value: int) -> int:
+        return value
+
+
 async def double_later(value: int) -> int:
     return 2 * value
 
@@ -85,6 +101,10 @@ Use = Callable[[Any], object]
         (lambda s: s.flat_map(several_later), r"async function several_later"),
         (lambda s: s.filter(AsyncKeep()), r"async function AsyncKeep.filter"),
         (lambda s: keyed(s).process(AsyncTimer()), r"async function AsyncTimer.on_timer"),
+        (lambda s: keyed(s).process(ShortTimer()), r"2 arguments.*ShortTimer.on_timer"),
+        (lambda s: s.map(ShortOpen()), r"1 argument.*ShortOpen.open"),
+        (lambda s: s.process(ShortTimer()), r"\(ShortTimer\), whose.*call key_by\(\.\.\.\)"),
+        (lambda s: s.print(5), r"print\(\) takes a string"),
         (lambda s: s.process(lambda value, ctx: [value]), r"takes a ProcessFunction"),
         (lambda s: keyed(s).process(Pass()), r"takes a KeyedProcessFunction, but got.*Pass"),
         (lambda s: s.key_by(1.5), r"key_by\(\) takes an object of KeySelector or a callable"),

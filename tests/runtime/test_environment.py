@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -132,6 +132,28 @@ def test_a_job_without_sinks_is_refused(env: StreamExecutionEnvironment) -> None
     env.from_collection([1]).map(lambda x: x)
     with pytest.raises(ConfigurationError, match="no sink"):
         env.execute()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda env: env.configure({"parallelism.default": "2"}), "takes a Configuration"),
+        (lambda env: env.set_restart_strategy("none"), "RestartStrategies.no_restart"),
+        (lambda env: Configuration().set_string("a", 5), "a: the value must be str, not int 5"),
+        (lambda env: Configuration().set_integer("a", "5"), "must be int, not str"),
+        (lambda env: Configuration().set_integer("a", True), "must be int, not bool"),
+        (lambda env: Configuration({"a": 5}), "must be str"),
+        (lambda env: Configuration({5: "a"}), "a key must be str"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused(
+    env: StreamExecutionEnvironment,
+    use: Callable[[StreamExecutionEnvironment], object],
+    message: str,
+) -> None:
+    """At the line that gives them."""
+    with pytest.raises(TypeError, match=message):
+        use(env)
 
 
 def test_missing_uids_are_refused_where_they_are_demanded(env: StreamExecutionEnvironment) -> None:
