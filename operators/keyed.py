@@ -103,6 +103,7 @@ class KeyedProcessOperator(OutputOperator):
         find_row = backend.row_memo.get
         generator = GeneratorType
         touched = self._touched
+        copying = self.copies_outputs
         append = self._outputs.values.append
         append_timestamp = self._outputs.timestamps.append
         room = BATCH_RECORDS_MAX
@@ -131,7 +132,7 @@ class KeyedProcessOperator(OutputOperator):
             room_before = room
             copies = 0
             for output in result:
-                if touched:
+                if touched or copying:
                     output = detached(output)
                     copies += 1
                 append(output)
@@ -187,6 +188,7 @@ class KeyedProcessOperator(OutputOperator):
         context = self._call_context
         set_current_key = self._backend.set_current_key
         touched = self._touched
+        copying = self.copies_outputs
         values_out = self._outputs.values
         timestamps_out = self._outputs.timestamps
         fired = 0
@@ -202,7 +204,7 @@ class KeyedProcessOperator(OutputOperator):
             held = len(values_out)
             copies = 0
             for output in result:
-                if touched:
+                if touched or copying:
                     output = detached(output)
                     copies += 1
                 values_out.append(output)

@@ -9,7 +9,7 @@ from types import GeneratorType
 from operators.advice import YIELDED
 from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
 from operators.functions import callable_of
-from operators.outputs import Outputs, outputs_in
+from operators.outputs import Outputs, detached, outputs_in
 from operators.process_functions import ProcessFunction, TimerService
 from operators.stream_operator import BATCH_RECORDS_MAX, OperatorContext, Work
 from operators.user_function import UserFunctionOperator
@@ -128,6 +128,7 @@ class ProcessOperator(OutputOperator):
         process_element = self._process_element
         values_out = self._outputs.values
         timestamps_out = self._outputs.timestamps
+        copies = self.copies_outputs
         self._size = len(batch.values)
         records = self._records = iter(batch.values)
         timed = batch.timestamps is not None
@@ -137,7 +138,7 @@ class ProcessOperator(OutputOperator):
             if type(result) is not GeneratorType:
                 result = outputs_in(result, "process_element")
             for output in result:
-                values_out.append(output)
+                values_out.append(detached(output) if copies else output)
                 timestamps_out.append(timestamp)
                 if len(values_out) >= BATCH_RECORDS_MAX:
                     yield from self._hand_on(timed=timed, inside=True)

@@ -12,6 +12,7 @@ from operators.functions import callable_of
 from operators.outputs import outputs_in, refuse_coroutines
 from operators.stream_operator import BATCH_RECORDS_MAX, Work
 from operators.user_function import UserFunctionOperator
+from statebackends.mutability import copy_value
 
 
 class MapOperator(UserFunctionOperator):
@@ -81,6 +82,7 @@ class FlatMapOperator(UserFunctionOperator):
         timestamps = batch.timestamps
         values_out: list[object] = []
         timestamps_out: list[int | None] = []
+        copies = self.copies_outputs
         for value, timestamp in zip(records, timestamps or repeat(None), strict=False):
             results = flat_map(value)  # The user's function.
             if results.__class__ is not GeneratorType:
@@ -88,7 +90,7 @@ class FlatMapOperator(UserFunctionOperator):
                     continue
                 results = outputs_in(results, "flat_map")
             for result in results:
-                values_out.append(result)
+                values_out.append(copy_value(result) if copies else result)
                 timestamps_out.append(timestamp)
                 if len(values_out) >= BATCH_RECORDS_MAX:
                     self.in_record = True

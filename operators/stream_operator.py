@@ -100,6 +100,9 @@ class StreamOperator(ABC):
     always_has_room: bool = True
     """False, from `start` on at the latest, where `has_room` can turn false."""
 
+    copies_outputs: bool = False
+    """Whether user code may change what it has put out; set before `open`."""
+
     key: Hashable = None
     """The key that user code was called with last, for error messages."""
 

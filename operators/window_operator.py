@@ -281,6 +281,7 @@ class WindowOperator(StreamOperator, Generic[V]):
             return
         self._scope.enter(window)
         elements, touched = self._contents.elements, self._backend.touched
+        copies = self.copies_outputs
         about: Any = window
         if isinstance(function, ProcessWindowFunction):
             call: Callable[..., Any] = function.process
@@ -294,7 +295,7 @@ class WindowOperator(StreamOperator, Generic[V]):
             if returned.__class__ is not list:
                 returned = outputs_in(returned, method)
             for output in returned:
-                outputs.values.append(detached(output) if touched else output)
+                outputs.values.append(detached(output) if touched or copies else output)
                 outputs.timestamps.append(timestamp)
                 if self._room() <= 0:
                     yield from self._hand_on_inside()

@@ -131,8 +131,8 @@ class JobConfig(CheckedSettings):
         boolean(),
         True,
         "Whether the operators of a process get the same objects. If not, each operator gets "
-        "copies of its own, so that a function may change what it was given: slow, and a way to "
-        "find the one that does. (Flink's default: false.)",
+        "copies of its own, so that a function may change what it was given or has put out: slow, "
+        "and a way to find the one that does. (Flink's default: false.)",
     )
     auto_generated_uids: bool = option(
         "pipeline.auto-generate-uids",

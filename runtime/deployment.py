@@ -199,7 +199,8 @@ class _Deployer:
             failed=failed,
         )
         node = ChainNode(operator.factory(), context, keyed=operator.keyed)
-        node.copies_input = settings.copy_records
+        # For the next operators and for what the function itself goes on doing to its outputs.
+        node.copies_input = node.operator.copies_outputs = settings.copy_records
         return node
 
     def _restored_checkpoint(self, uid: str) -> int | None:
