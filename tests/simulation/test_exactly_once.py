@@ -15,7 +15,7 @@ FAULTS = Faults(crashes=3, failures=3, stops=1, chance=0.04)
 STORAGE_MS = (1, 5, 60)
 """How long storage takes at most: far less than a checkpoint's interval, or more."""
 
-SEEDS = 180
+SEEDS = 132
 SHARES = 6
 CHAOS_SEEDS = 10_000
 

@@ -10,7 +10,7 @@ from runtime.simulation_faults import Faults
 from tests.simulation.discovering_job import DiscoveringJob
 
 FAULTS = Faults(crashes=3, failures=3, stops=1, chance=0.04)
-SEEDS = 150
+SEEDS = 110
 CHAOS_SEEDS = 3_000
 
 
