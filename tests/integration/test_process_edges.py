@@ -94,7 +94,8 @@ def test_a_signal_while_the_job_file_is_read_ends_the_process_silently(
     folder: JobFolder, number: int, code: int
 ) -> None:
     """There is no job to stop yet."""
-    folder.write("import signal\nprint('reading', flush=True)\nsignal.pause()")
+    # A signal right before `signal.pause()` would find the process waiting for another one.
+    folder.write("print('reading', flush=True)\nwhile True:\n    pass")
     process = folder.start()
     assert process.stdout is not None
     process.stdout.readline()
