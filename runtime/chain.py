@@ -10,21 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import NoReturn, Protocol
 
 from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark
 from operators.stream_operator import OperatorContext, StreamOperator, Work
 from runtime.errors import USER_FAILURES, OperatorFailure
 from runtime.exchange import RecordWriter
+from runtime.failure_report import INTERNAL_FOLDERS
 from runtime.user_places import place_of
 from statebackends.errors import StateError
 from statebackends.mutability import copy_value
 
 logger = logging.getLogger(__name__)
-
-_HOME = Path(__file__).resolve().parent.parent
-_PACKAGES = tuple(f"{_HOME / name}/" for name in ("runtime", "operators", "statebackends"))
 
 RECORD_TEXT_MAX = 200
 """Longest text of a record in an error message."""
@@ -339,7 +336,7 @@ def _shows_user_code(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and not trace.tb_frame.f_code.co_filename.startswith(_PACKAGES)
+    return trace is not None and not trace.tb_frame.f_code.co_filename.startswith(INTERNAL_FOLDERS)
 
 
 def _place(origin: Callable[[int], str], index: int) -> str:

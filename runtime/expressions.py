@@ -8,7 +8,6 @@ whose source, compiled anew, is to the byte what the function runs.
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import linecache
 import warnings
@@ -81,21 +80,6 @@ class Expression:
         """The names in it beside the parameter."""
         names = {node.id for node in ast.walk(self.body) if isinstance(node, ast.Name)}
         return names - {self.parameter}
-
-    def of(self, variable: str) -> ast.expr:
-        """The expression about a variable of this name."""
-        return _Renamed(self.parameter, variable).visit(copy.deepcopy(self.body))  # type: ignore[no-any-return]  # an expression stays one
-
-
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, old: str, new: str) -> None:
-        self._old = old
-        self._new = new
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        if node.id == self._old:
-            node.id = self._new
-        return node
 
 
 def expression_of(function: Callable[..., object]) -> Expression | None:
@@ -180,10 +164,11 @@ def _compiled(definition: _Definition, code: CodeType) -> CodeType | None:
     else:
         outer.body = [definition]
     compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
-    return next((one for one in _nested(compiled) if one.co_name == code.co_name), None)
+    return next((one for one in inner_codes(compiled) if one.co_name == code.co_name), None)
 
 
-def _nested(module: CodeType) -> Iterator[CodeType]:
+def inner_codes(module: CodeType) -> Iterator[CodeType]:
+    """The code of the functions within the functions of a module."""
     for outer in module.co_consts:
         if isinstance(outer, CodeType):
             yield from (one for one in outer.co_consts if isinstance(one, CodeType))

@@ -28,14 +28,16 @@ def fuse(nodes: list[ChainNode]) -> None:
         if id(node) in fused or node.copies_input:
             continue
         run = _run_from(node)
+        if not run or (len(run) == 1 and type(node.operator) is FilterOperator):
+            continue
         functions = [one.operator.call for one in run]  # type: ignore[attr-defined]  # maps and filters
         filters = [type(one.operator) is FilterOperator for one in run]
-        replaced = in_place(functions, filters) if functions and not _is_traced() else None
-        if len(run) > 1 or (replaced is not None and not any(filters)):
+        replaced = None if _is_traced() else in_place(functions, filters)
+        if len(run) > 1 or replaced is not None:
             fused.update(map(id, run))
             loops = calling(functions, filters) if replaced is None else replaced
             first = calling(list(map(_checked, functions, filters)), filters)
-            node.fused = FusedStages(run, first, loops)
+            node.fused = FusedStages(run, filters, first, loops)
 
 
 def _is_traced() -> bool:
@@ -68,11 +70,12 @@ def _run_from(node: ChainNode) -> list[ChainNode]:
 class FusedStages:
     """The loop of a run of operators; takes the batches that the first of them would get."""
 
-    def __init__(self, run: list[ChainNode], first: StageLoops, loops: StageLoops) -> None:
+    def __init__(
+        self, run: list[ChainNode], filters: list[bool], first: StageLoops, loops: StageLoops
+    ) -> None:
         self._run = run
         self._last = run[-1]
-        kinds = [type(node.operator) for node in run]
-        self._filter = kinds.index(FilterOperator) if FilterOperator in kinds else None
+        self._filter = filters.index(True) if True in filters else None
         self._loops = first
         """What functions give is looked at in the first batch only."""
         self._next_loops = loops

@@ -14,7 +14,7 @@ from itertools import pairwise
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from runtime.expressions import Expression, Position, expression_of
+from runtime.expressions import Expression, Position, expression_of, inner_codes
 from runtime.failure_report import in_standard_library
 
 Untimed: TypeAlias = Callable[[Iterable[object]], list[object]]
@@ -123,14 +123,12 @@ def _in_place(
     if not set(variables).isdisjoint(set().union(*(one.outer_names() for one in expressions))):
         return None
     names = [f"f{index}" for index in range(len(functions))]
-    places = [f"v{index}" for index in range(len(names) + 1)]
+    behind = [*variables, variables[-1]]
+    places = [f"v{behind.index(variable)}" for variable in behind]
     module = ast.parse(_source(names, filters, places, drop=_DROP_IN_PLACE))
     placement = _Placement(
-        dict(zip(places, [*variables, variables[-1]], strict=True)),
-        {
-            name: (expression, variable)
-            for name, expression, variable in zip(names, expressions, variables, strict=True)
-        },
+        dict(zip(places, behind, strict=True)),
+        {name: one.body for name, one in zip(names, expressions, strict=True)},
     )
     placement.visit(module)
     make = module.body[0]
@@ -142,7 +140,7 @@ def _in_place(
     named = dict.fromkeys(one.name for one in expressions)
     name = first.name if len(named) == 1 else f"one of {', '.join(named)}"
     loops: list[Any] = []
-    for code in _inner_codes(compiled):
+    for code in inner_codes(compiled):
         closure = tuple(cells[variable] for variable in code.co_freevars)
         code = code.replace(co_name=name, co_qualname=name)
         loops.append(FunctionType(code, first.scope, name, None, closure))
@@ -182,11 +180,6 @@ def _code_of(loop: Callable[..., object]) -> CodeType:
     return loop.__code__
 
 
-def _inner_codes(compiled: CodeType) -> list[CodeType]:
-    make = next(one for one in compiled.co_consts if isinstance(one, CodeType))
-    return [one for one in make.co_consts if isinstance(one, CodeType)]
-
-
 def _shared_cells(expressions: Sequence[Expression]) -> dict[str, CellType] | None:
     """The captured variables of all by name; None if a name means two things."""
     cells = {name: cell for one in expressions for name, cell in one.cells.items()}
@@ -200,37 +193,24 @@ def _shared_cells(expressions: Sequence[Expression]) -> dict[str, CellType] | No
 class _Placement(ast.NodeTransformer):
     """Puts the expressions in and names the variables; the loop's own get names of no source."""
 
-    def __init__(
-        self, variables: dict[str, str], expressions: dict[str, tuple[Expression, str]]
-    ) -> None:
+    def __init__(self, variables: dict[str, str], expressions: dict[str, ast.expr]) -> None:
         self._variables = variables
         self._expressions = expressions
-        self.placed: set[ast.AST] = set()
+        self.placed = set(expressions.values())
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.arg = f".{node.arg}"
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
-        self.generic_visit(node)
-        target, value = node.targets[0], node.value
-        same = (
-            isinstance(target, ast.Name) and isinstance(value, ast.Name) and target.id == value.id
-        )
-        # Behind a filter the record may keep its name; an expression is never left out.
-        return None if same and value not in self.placed else node
-
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id in self._expressions:
-            expression, variable = self._expressions[node.id]
-            body = expression.of(variable)
-            self.placed.add(body)
-            return body
+        expression = self._expressions.get(node.id)
+        if expression is not None:
+            return expression
         node.id = self._variables.get(node.id, f".{node.id}")
         return node
 
 
-def _locate(node: ast.AST, place: ast.expr, placed: set[ast.AST]) -> ast.expr:
+def _locate(node: ast.AST, place: ast.expr, placed: set[ast.expr]) -> ast.expr:
     """Has a part of the loop be where the first expression in it is, or else the one before it.
 
     Gives the last expression in it.

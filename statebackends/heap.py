@@ -81,7 +81,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             WatchedObjects(lambda: self.current_key) if detect_late_changes else []
         )
         """Mutable objects stored or handed out since `set_current_key` (elements of tuples
-        for themselves), by identity; an output among them is copied at emit."""
+        for themselves); while there are any, outputs that can change are copied at emit."""
         self._first_key_group = key_group_range.start
         self._last_key_group = key_group_range.end
         self._timer_queue_factory = timer_queue_factory

@@ -25,6 +25,10 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "bounded": ((KafkaOffsetsInitializer,), _OFFSETS),
     "unbounded": ((KafkaOffsetsInitializer,), _OFFSETS),
     "delivery_guarantee": ((DeliveryGuarantee,), _GUARANTEE),
+    "record_serializer": (
+        (KafkaRecordSerializationSchema,),
+        "a KafkaRecordSerializationSchema (call build() of its builder)",
+    ),
 }
 
 _CALLABLES: dict[str, tuple[tuple[type, ...], str]] = {
@@ -35,20 +39,14 @@ _CALLABLES: dict[str, tuple[tuple[type, ...], str]] = {
     "key_serializer": ((SerializationSchema,), "a callable that gives bytes, or a schema"),
     "headers": ((), "a callable that gives pairs of name and bytes"),
     "partitioner": ((), "a callable that gives the number of a partition"),
-    "record_serializer": (
-        (KafkaRecordSerializationSchema,),
-        "a KafkaRecordSerializationSchema (call build() of its builder)",
-    ),
 }
-"""A callable does as well, but for the record serializer."""
+"""A callable does as well."""
 
 
 def check_arguments(arguments: Mapping[str, object]) -> None:
     """Raises `TypeError` for an argument that is no object of its kind; None means not given."""
     for name, value in arguments.items():
         types, what = _TYPES.get(name) or _CALLABLES.get(name) or ((object,), "")
-        if value is None or isinstance(value, types):
-            continue
-        if name in _CALLABLES and name != "record_serializer" and callable(value):
-            continue
-        raise TypeError(f"{name} is {what}, not {type(value).__name__} {value!r:.80}")
+        fits = isinstance(value, types) or (name in _CALLABLES and callable(value))
+        if value is not None and not fits:
+            raise TypeError(f"{name} is {what}, not {type(value).__name__} {value!r:.80}")

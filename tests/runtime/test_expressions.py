@@ -172,5 +172,5 @@ def test_a_very_long_file_is_not_looked_into(tmp_path: Path) -> None:
 def _value(expression: Expression, value: object) -> object:
     """What it gives for a value, with the names that it has."""
     names = {**expression.scope, **{n: c.cell_contents for n, c in expression.cells.items()}}
-    code = compile(ast.Expression(expression.of(".v")), expression.filename, "eval")
-    return eval(code, {**names, ".v": value})
+    code = compile(ast.Expression(expression.body), expression.filename, "eval")
+    return eval(code, {**names, expression.parameter: value})
