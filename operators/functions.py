@@ -164,6 +164,24 @@ def callable_of(function: object, method: str) -> Callable[..., object]:
     return result
 
 
+def unfit_call(
+    function: Callable[..., object], arguments: int
+) -> tuple[inspect.Signature, TypeError] | None:
+    """Why `function` cannot be called with so many arguments, as far as its signature says.
+
+    Some built-in callables have none; they show when they are called.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError as error:
+        return signature, error
+    return None
+
+
 def copy_function(function: F) -> F:
     """A copy of a user function for one subtask and attempt.
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from operators.functions import Function, copy_function
+from operators.functions import Function, copy_function, unfit_call
 from operators.stream_operator import OperatorFactory, StreamOperator
 
 
@@ -106,16 +106,12 @@ def _check_methods(given: object, method: str, wanted: type[object]) -> None:
 
 
 def _check_arguments(given: Callable[..., object], method: str, arguments: int) -> None:
-    try:
-        signature = inspect.signature(given)
-    except (TypeError, ValueError):
-        return  # Builtins may have no signature; the first record will tell.
-    try:
-        signature.bind(*[None] * arguments)
-    except TypeError as error:
+    unfit = unfit_call(given, arguments)
+    if unfit is not None:
+        signature, error = unfit
         name = getattr(given, "__qualname__", type(given).__name__)
         plural = "argument" if arguments == 1 else "arguments"
         raise TypeError(
             f"{method}() calls its function with {arguments} {plural}, which "
             f"{name}{signature} does not take: {error}"
-        ) from None
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from operators.elements import MIN_TIMESTAMP, Watermark
-from operators.functions import callable_of, copy_function
+from operators.functions import callable_of, copy_function, unfit_call
 from operators.time import TimeLike, to_ms
 
 T = TypeVar("T")
@@ -201,7 +200,7 @@ class WatermarkStrategy(Generic[T]):
             raise TypeError("for_generator takes a callable that makes a WatermarkGenerator")
         _check_call(
             generator_factory,
-            (),
+            0,
             "the factory of watermark generators is called without arguments (such as the class "
             f"itself): {generator_factory!r}",
         )
@@ -214,7 +213,7 @@ class WatermarkStrategy(Generic[T]):
         extract = callable_of(timestamp_assigner, "extract_timestamp")
         _check_call(
             extract,
-            (None, 0),
+            2,
             "a timestamp assigner is called with two arguments, the record and the timestamp it "
             f"had: {timestamp_assigner!r}",
         )
@@ -258,16 +257,9 @@ class WatermarkStrategy(Generic[T]):
         return extract
 
 
-def _check_call(function: Callable[..., object], arguments: tuple[object, ...], rule: str) -> None:
-    """Raises `TypeError` with `rule` unless the function can be called with the arguments.
-
-    Some built-in callables have no signature; they show when they are called.
-    """
-    try:
-        signature = inspect.signature(function)
-    except ValueError:
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError as error:
+def _check_call(function: Callable[..., object], arguments: int, rule: str) -> None:
+    """Raises `TypeError` with `rule` unless the function can be called with so many arguments."""
+    unfit = unfit_call(function, arguments)
+    if unfit is not None:
+        signature, error = unfit
         raise TypeError(f"{rule} has {signature}") from error

@@ -76,4 +76,5 @@ def _pickled(value: object) -> bytes | None:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:
+        # A reducer of the user's may raise anything; such an object is not watched.
         return None

@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 
 from tests.connectors.kafka.bounded_job import values_read
-from tests.connectors.kafka.produced import admin, produce, producer
+from tests.connectors.kafka.produced import admin, produce, produce_in_transactions
 from tests.kafka_fixtures import TopicCreator
 
 
@@ -20,15 +20,7 @@ async def test_a_job_ends_behind_markers_of_transactions(
 ) -> None:
     """The last offset is a marker; of an aborted transaction only uncommitted readers see much."""
     topic = create_topic(partitions=2)
-    async with producer(kafka, transactional_id=f"{topic}-{level}") as client:
-        for partition in range(2):
-            async with client.transaction():
-                for number in range(3):
-                    await client.send(topic, b"%d" % number, partition=partition)
-        if aborted:
-            await client.begin_transaction()
-            await client.send(topic, b"99", partition=1)
-            await client.abort_transaction()
+    await produce_in_transactions(kafka, topic, f"{topic}-{level}", aborted=aborted)
     visible = [*"012012", *(["99"] if aborted and level == "read_uncommitted" else [])]
     assert sorted(values_read(tmp_path, kafka, topic, level)) == sorted(visible)
 

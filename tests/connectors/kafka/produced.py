@@ -22,6 +22,21 @@ async def producer(bootstrap: str, **options: object) -> AsyncIterator[AIOKafkaP
         await client.stop()
 
 
+async def produce_in_transactions(
+    bootstrap: str, topic: str, transactional_id: str, *, aborted: bool
+) -> None:
+    """Commits 0, 1, 2 to each of two partitions; an aborted 99 may follow in the second."""
+    async with producer(bootstrap, transactional_id=transactional_id) as client:
+        for partition in range(2):
+            async with client.transaction():
+                for number in range(3):
+                    await client.send(topic, b"%d" % number, partition=partition)
+        if aborted:
+            await client.begin_transaction()
+            await client.send(topic, b"99", partition=1)
+            await client.abort_transaction()
+
+
 async def produce(
     bootstrap: str,
     topic: str,

@@ -15,7 +15,7 @@ from connectors.kafka import (
     KafkaTopicPartition,
 )
 from operators.source import InputStatus, SplitBatch
-from tests.connectors.kafka.produced import admin, produce, producer
+from tests.connectors.kafka.produced import admin, produce, produce_in_transactions, producer
 from tests.connectors.kafka.stand_in_context import bounded, running
 from tests.kafka_fixtures import TopicCreator
 
@@ -107,14 +107,7 @@ async def test_transactions_do_not_hide_the_end(
 ) -> None:
     """Last offsets that are markers, or of an aborted transaction, end a bounded source."""
     topic = create_topic(partitions=2)
-    async with producer(kafka, transactional_id=f"{topic}-{level}") as client:
-        for partition in range(2):
-            async with client.transaction():
-                for number in range(3):
-                    await client.send(topic, b"%d" % number, partition=partition)
-        await client.begin_transaction()
-        await client.send(topic, b"99", partition=1)
-        await client.abort_transaction()
+    await produce_in_transactions(kafka, topic, f"{topic}-{level}", aborted=True)
     aborted = [] if level == "read_committed" else [99]
     async with running(bounded(kafka, topic, isolation_level=level)) as job:
         assert sorted(await job.read_all(20)) == [0, 0, 1, 1, 2, 2, *aborted]
