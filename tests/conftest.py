@@ -4,9 +4,15 @@ Options of its runners are registered by these too: pytest reads only this file 
 without a path.
 """
 
+import signal
+
 pytest_plugins = [
     "pytester",
     "tests.conformance.options",
     "tests.kafka_fixtures",
     "tests.kafka_guard",
 ]
+
+# Where the suite was started in the background SIGINT is ignored, and so it would be in every
+# process that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
