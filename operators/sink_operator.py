@@ -71,7 +71,10 @@ class SinkOperator(StreamOperator):
 
     def process_batch(self, batch: RecordBatch) -> Work:
         """Hands the batch to the writer."""
-        self._open_writer().write(batch.values, batch.timestamps)
+        writer = self._writer
+        if writer is None:
+            writer = self._open_writer()
+        writer.write(batch.values, batch.timestamps)
         return ()
 
     @property

@@ -53,6 +53,8 @@ class SourceOperator(StreamOperator):
         self._periodic: PeriodicMail | None = None
         self._announces = type(source).create_enumerator is not Source.create_enumerator
         self._ended_splits: list[str] = []
+        self._passing: set[str | None] = set()
+        """Splits whose batches go on as they are, as long as no split is opened or closed."""
         self._waiting = False
         self._polled = False
         self._held_ms = 0
@@ -120,12 +122,18 @@ class SourceOperator(StreamOperator):
         """What the reader has, stamped, with the watermarks and statuses that follow from it."""
         self._polled = True
         self._waiting = False
-        polled = self._running().poll(records_max)
+        reader = self._reader
+        assert reader is not None, "the reader is made in initialize_state"
+        polled = reader.poll(records_max)
         if isinstance(polled, SplitBatch):
             self.origin = polled.origin
-            if polled.timestamps is None and self._passes(polled):
-                # Nothing to stamp, no watermark to come: an idle stream of single records.
-                return (RecordBatch(polled.values, polled.timestamps, None, polled.origin),)
+            if (
+                polled.timestamps is None
+                and polled.values
+                and not polled.side
+                and (polled.split in self._passing or self._passes(polled.split))
+            ):
+                return (RecordBatch(polled.values, None, None, polled.origin),)
             return self._stamped(polled)
         if polled is InputStatus.END_OF_INPUT:
             if self._periodic is not None:
@@ -145,16 +153,17 @@ class SourceOperator(StreamOperator):
         """Index in the batch at hand of the record that user code saw last."""
         return self._event_time.position()
 
-    def _passes(self, polled: SplitBatch) -> bool:
-        """Whether a batch goes on as it is."""
-        return (
+    def _passes(self, split: str | None) -> bool:
+        """Whether batches of a split go on as they are: nothing to stamp, no watermark to come."""
+        passes = (
             self._event_time.plain
-            and not polled.side
-            and bool(polled.values)
             and not self._ended_splits
             and not self._reports_empty
-            and self._event_time.has_split(polled.split)
+            and self._event_time.has_split(split)
         )
+        if passes:
+            self._passing.add(split)
+        return passes
 
     def _stamped(self, polled: SplitBatch) -> Work:
         event_time = self._event_time
@@ -180,6 +189,7 @@ class SourceOperator(StreamOperator):
 
     def _split_opened(self, split: str) -> None:
         event_time = self._event_time
+        self._passing.clear()
         if not self._announces:
             self._announces = True
             event_time.close_split(None)
@@ -191,6 +201,7 @@ class SourceOperator(StreamOperator):
 
     def _split_closed(self, split: str) -> None:
         # Its last records may be in the batch that the reader is about to hand out.
+        self._passing.clear()
         self._ended_splits.append(split)
         self._available()
 

@@ -124,7 +124,7 @@ class ChainNode:
             else:
                 work = operator.process_status(element)  # type: ignore[arg-type]  # as above
             if type(work) is tuple:
-                return self.push_on(work)
+                return self.push_on(work) if work else None
         except OperatorFailure:
             raise
         except USER_FAILURES as error:
@@ -134,9 +134,7 @@ class ChainNode:
         return self._drive(work, element)
 
     def push_on(self, outputs: tuple[StreamElement, ...]) -> Unfinished:
-        """Sends a tuple of outputs on, at once where there is one output and one way."""
-        if not outputs:
-            return None
+        """Sends outputs on, at once where there is one output and one way."""
         main = self.main
         if len(outputs) > 1 or len(self.routes) > 1 or len(main.children) > 1:
             return self.send(outputs)
@@ -185,15 +183,10 @@ class ChainNode:
         except USER_FAILURES as error:
             raise self.failure(error, doing=doing) from error
 
-    def push_polled(self, work: Work, origin: Callable[[int], str] | None) -> Unfinished:
-        """Sends on what a source has read; `origin` names the place of a record by its index."""
-        if type(work) is tuple:
-            return self.push_on(work)
-        return self._drive_polled(work, origin)
-
-    def _drive_polled(
+    def drive_polled(
         self, work: Work, origin: Callable[[int], str] | None
     ) -> Generator[None, None, None]:
+        """Sends on what a source has read; `origin` names the place of a record by its index."""
         try:
             yield from self.send(work)
         except OperatorFailure:

@@ -32,8 +32,7 @@ from runtime.subtask_checkpoints import (
 )
 from runtime.task import RECORDS_MAX, Task
 from runtime.task_contracts import TaskListener
-from runtime.turn import LoopTurn
-from runtime.wakeup import Wakeup
+from runtime.turn import LoopTurn, Wakeup
 from statebackends.backend import KeyedStateBackend, KeyedStateBackendFactory
 from statebackends.clock import Clock
 from statebackends.keygroups import KeyGroupRange, key_group_range
@@ -87,8 +86,6 @@ class DeploymentSettings:
     """None: no checkpoints."""
     inline_entries_max: int = INLINE_ENTRIES_MAX
     slots: ChildSlots = field(default_factory=ChildSlots)
-    loop: asyncio.AbstractEventLoop | None = None
-    """The loop of the tasks' futures, where it is not the one that is running."""
 
 
 @dataclass(slots=True)
@@ -142,10 +139,9 @@ class _Deployer:
         self._slots: dict[tuple[int, int], _Slot] = {}
 
     def deploy(self) -> Deployment:
-        loop = self._settings.loop or asyncio.get_running_loop()
         for vertex in self._plan.vertices:
             for index in range(vertex.parallelism):
-                self._slots[vertex.id, index] = self._make_slot(vertex, index, loop)
+                self._slots[vertex.id, index] = self._make_slot(vertex, index)
         for vertex in self._plan.vertices:
             for edge in vertex.inputs:
                 self._connect(edge)
@@ -155,8 +151,8 @@ class _Deployer:
 
     # -- operators -----------------------------------------------------------------------------
 
-    def _make_slot(self, vertex: Vertex, index: int, loop: asyncio.AbstractEventLoop) -> _Slot:
-        wakeup = Wakeup(loop)
+    def _make_slot(self, vertex: Vertex, index: int) -> _Slot:
+        wakeup = Wakeup(self._settings.turn)
         metrics = MetricGroup(self._settings.clock, (vertex.name, str(index)))
         slot = _Slot(vertex, index, wakeup, Mailbox(wakeup), OutputRoom(), metrics)
         self._deployment.metrics[SubtaskId(vertex.id, index)] = metrics

@@ -16,13 +16,14 @@ class InputGate:
     from until `unblock_all`.
     """
 
-    __slots__ = ("_on_data", "_ready", "channel", "channels")
+    __slots__ = ("_on_data", "channel", "channels", "ready")
 
     def __init__(self, channels: Sequence[Channel], on_data: Callable[[], None]) -> None:
         self.channels = tuple(channels)
         self.channel: Channel | None = None
         """The channel that the last element came from."""
-        self._ready: deque[Channel] = deque()
+        self.ready: deque[Channel] = deque()
+        """The channels that hold something and are not blocked, in the order of their turns."""
         self._on_data = on_data
         for index, channel in enumerate(self.channels):
             channel.index = index
@@ -30,19 +31,12 @@ class InputGate:
 
     def _channel_ready(self, channel: Channel) -> None:
         if not channel.blocked:
-            self._ready.append(channel)
+            self.ready.append(channel)
             self._on_data()
 
-    @property
-    def has_data(self) -> bool:
-        """Whether `take` would give an element."""
-        return bool(self._ready)
-
-    def take(self, records_max: int) -> ChannelElement | None:
-        """The next element (at most `records_max` records of a batch), or None."""
-        ready = self._ready
-        if not ready:
-            return None
+    def take(self, records_max: int) -> ChannelElement:
+        """The next element, at most `records_max` records of a batch; a channel must be ready."""
+        ready = self.ready
         self.channel = channel = ready.popleft()
         element = channel.take(records_max)
         if channel.queue:
@@ -52,9 +46,9 @@ class InputGate:
     def block(self, channel: Channel) -> None:
         """Takes nothing more from the channel that gave the last element."""
         channel.blocked = True
-        if self._ready and self._ready[-1] is channel:
+        if self.ready and self.ready[-1] is channel:
             # It went to the end of the line when its barrier was taken.
-            self._ready.pop()
+            self.ready.pop()
 
     def unblock_all(self) -> None:
         """Lets all blocked channels take part again."""
@@ -62,4 +56,4 @@ class InputGate:
             if channel.blocked:
                 channel.blocked = False
                 if channel.queue:
-                    self._ready.append(channel)
+                    self.ready.append(channel)

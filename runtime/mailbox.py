@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from runtime.wakeup import Wakeup
+from runtime.turn import Wakeup
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,12 @@ The same seed gives the same run, event for event, in every process.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
+
+from typing_extensions import override
 
 from operators.graph import StreamGraph
 from runtime.clock import NANOS_PER_MS, NANOS_PER_SECOND, SystemClock
@@ -32,7 +35,7 @@ from runtime.simulation_loop import (
 )
 from runtime.simulation_storage import SimulatedFolder, SimulatedStorage
 from runtime.survival_settings import LATEST, RecoverySettings
-from runtime.turn import LoopTurn
+from runtime.turn import LoopTurn, Wakeup
 from statebackends.storage import InMemoryCheckpointStorage
 
 START_MS = 1_700_000_000_000
@@ -226,7 +229,9 @@ class SimulatedJob:
             lambda: _clock(loop),
             open_folder=lambda: SimulatedFolder(self.folder, process, storage),
             seed=int(random.random() * 2**32),
-            turn_factory=lambda _: _simulated_turn(loop, Random(random.random())),
+            turn_factory=lambda _: _simulated_turn(
+                loop, Random(random.random()), self._before_step
+            ),
             watched=False,
         )
         await self._run.run()
@@ -263,11 +268,28 @@ def _clock(loop: SimulatedLoop) -> SystemClock:
     )
 
 
-def _simulated_turn(loop: SimulatedLoop, random: Random) -> LoopTurn:
+class _DrawnTasks(deque[Wakeup]):
+    """The tasks that are ready: each may be the next, and before each the process may die."""
+
+    def __init__(self, random: Random, before_step: Callable[[], None]) -> None:
+        super().__init__()
+        self._random = random
+        self._before_step = before_step
+
+    @override
+    def popleft(self) -> Wakeup:
+        self._before_step()
+        self.rotate(int(self._random.random() * len(self)))
+        return super().popleft()
+
+
+def _simulated_turn(
+    loop: SimulatedLoop, random: Random, before_step: Callable[[], None]
+) -> LoopTurn:
     """Turns whose time passes as tasks look at it, by chance."""
 
     def monotonic() -> float:
         loop.pass_time(int(random.random() * LOOK_NANOS_MAX))
         return loop.nanos() / NANOS_PER_SECOND
 
-    return LoopTurn(loop, monotonic)
+    return LoopTurn(loop, monotonic, ready=_DrawnTasks(random, before_step))

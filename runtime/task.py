@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -30,10 +29,9 @@ from runtime.gate import InputGate
 from runtime.lifecycle import close_operators, finish_operators, notify_operators, open_operators
 from runtime.mailbox import Mail, Mailbox
 from runtime.task_contracts import CheckpointCut, TaskListener
-from runtime.turn import OVERTIME_RECORDS_MAX, LoopTurn
+from runtime.turn import LoopTurn, Wakeup
 from runtime.unit_size import UnitSize
 from runtime.valve import WatermarkValve
-from runtime.wakeup import Wakeup
 
 RECORDS_MAX = 1024
 """Most records of one unit of work, by default."""
@@ -147,7 +145,7 @@ class Task:
 
     async def run(self) -> None:
         """Works until the input has ended (and, with checkpoints, until it is released)."""
-        await self._work()
+        await self._wakeup.drive(self._work())
         if not self.restored_finished:
             await finish_operators(self.nodes)
 
@@ -161,15 +159,20 @@ class Task:
         self._stack.clear()
         return [] if self.restored_finished else await close_operators(self.nodes)
 
-    async def _work(self) -> None:
+    def _work(self) -> Generator[None, None, None]:
         """Mail, then the newest work that is paused, else the next input, until the end."""
         wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
         room, bounded, monotonic = self._room, self._bounded, turn.monotonic
+        gate = self._gate
+        next_input = self._poll_source if gate is None else self._take_input
+        # A source says itself whether it has something.
+        ready = (None,) if gate is None else gate.ready
         if self.restored_finished:
             stack.append(self._end())
         while True:
             if self._held:
-                await wakeup.waiting()
+                wakeup.waits = True
+                yield
                 continue
             if mails:
                 self._serve_mail()
@@ -181,12 +184,13 @@ class Task:
                     return
                 idle = not mails
             else:
-                idle = full or not self._next_input()
+                idle = full or not (ready and next_input())
             if idle:
-                await wakeup.waiting()
+                wakeup.waits = True
+                yield
             elif monotonic() >= turn.end:
-                turn.renew()
-                await asyncio.sleep(0)
+                wakeup.go_on()
+                yield
 
     def resume(self) -> None:
         """The state of the last cut is forked: the operators may go on."""
@@ -230,55 +234,52 @@ class Task:
                 self._stack.append(work)
                 break
 
-    def _next_input(self) -> bool:
-        """Takes the next element; false if there is nothing to do."""
-        limit = self._unit.records
-        if limit > OVERTIME_RECORDS_MAX and self._turn.over():
-            limit = OVERTIME_RECORDS_MAX
-        if self._source is not None:
-            return self._poll_source(self._source, limit)
-        gate = self._gate
-        assert gate is not None
-        element = gate.take(limit)
-        if element is None:
-            return False
-        if type(element) is RecordBatch:
-            count = len(element.values)
-            self.records_in += count
-            if count == 1 < limit or self._unit.fixed:
-                # A single record cannot be cut further.
-                self._start(self.head.push(element))
-            else:
-                began = self._turn.monotonic()
-                self._start(self.head.push(element))
-                self._unit.learn(count, self._turn.monotonic() - began)
-        else:
+    def _take_input(self) -> bool:
+        """Takes the next element of the gate, which has one."""
+        unit, head = self._unit, self.head
+        assert self._gate is not None
+        element = self._gate.take(unit.records)
+        if type(element) is not RecordBatch:
             self._control(element)  # type: ignore[arg-type]  # every other kind is control
+            return True
+        count = len(element.values)
+        self.records_in += count
+        # A single record cannot be cut further.
+        learns = count > 1 and not unit.fixed
+        began = self._turn.monotonic() if learns else 0.0
+        work = head.push(element)
+        if work is not None:
+            self._start(work)
+        if learns:
+            unit.learn(count, self._turn.monotonic() - began)
         return True
 
-    def _poll_source(self, source: SourceOperator, limit: int) -> bool:
+    def _poll_source(self) -> bool:
+        """Reads from the source; false if it has nothing."""
+        source, unit, head = self._source, self._unit, self.head
+        assert source is not None
         if self._stopping:
             return False
         try:
-            polled = source.poll(limit)
+            polled = source.poll(unit.records)
         except Exception as error:
-            raise self.head.failure(error, doing="reading its source") from error
+            raise head.failure(error, doing="reading its source") from error
         if polled is InputStatus.NOTHING_AVAILABLE:
             return False
         if polled is InputStatus.END_OF_INPUT:
             self._start(self._end())
             return True
-        head = self.head
-        if self._unit.fixed:
-            self._start(head.push_polled(polled, source.origin))
-            return True
         sent = head.records_out
-        began = self._turn.monotonic()
-        self._start(head.push_polled(polled, source.origin))
-        count = head.records_out - sent
-        if count:
+        began = 0.0 if unit.fixed else self._turn.monotonic()
+        if type(polled) is tuple:
+            work = head.push_on(polled) if polled else None
+        else:
+            work = head.drive_polled(polled, source.origin)
+        if work is not None:
+            self._start(work)
+        if not unit.fixed and (count := head.records_out - sent):
             # A trickle of single records says nothing about a whole unit.
-            self._unit.learn(count, self._turn.monotonic() - began)
+            unit.learn(count, self._turn.monotonic() - began)
         return True
 
     def _control(self, element: ControlElement) -> None:

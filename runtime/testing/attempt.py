@@ -96,7 +96,6 @@ class HarnessAttempt:
             channel_capacity=settings.channel_capacity,
             records_max=settings.batch_records,
             storage=self._taker.storage,
-            loop=self._loop.as_event_loop(),
         )
 
     # -- steps ----------------------------------------------------------------------------------

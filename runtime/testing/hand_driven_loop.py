@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from functools import partial
 from typing import Any, TypeVar, cast
 
 R = TypeVar("R")
@@ -67,6 +69,7 @@ class HandDrivenLoop:
 
     def __init__(self) -> None:
         self._driven: list[_Driven] = []
+        self._calls: deque[Callable[[], object]] = deque()
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Takes a coroutine over; it runs with `run_until_quiet`."""
@@ -78,7 +81,9 @@ class HandDrivenLoop:
         """Returns once every coroutine is over or waits; raises what the first one raised."""
         progress = True
         while progress:
-            progress = False
+            progress = bool(self._calls)
+            while self._calls:
+                self._calls.popleft()()
             for driven in list(self._driven):
                 if driven.ready:
                     driven.step()
@@ -108,6 +113,7 @@ class HandDrivenLoop:
         for driven in self._driven:
             driven.coroutine.close()
         self._driven.clear()
+        self._calls.clear()
 
     # -- what the runtime asks of a loop ------------------------------------------------------
 
@@ -122,7 +128,8 @@ class HandDrivenLoop:
     def call_soon(
         self, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> None:
-        """Nothing: the turns of a loop, whose end this announces, have no bound here."""
+        """Has `callback` called by `run_until_quiet`."""
+        self._calls.append(partial(callback, *args))
 
     def get_debug(self) -> bool:
         """False."""

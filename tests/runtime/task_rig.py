@@ -27,8 +27,7 @@ from runtime.exchange import ForwardWriter
 from runtime.gate import InputGate
 from runtime.mailbox import Mail, Mailbox
 from runtime.task import Task
-from runtime.turn import LoopTurn
-from runtime.wakeup import Wakeup
+from runtime.turn import LoopTurn, Wakeup
 from tests.runtime.chain_parts import chain, context, taken
 
 TURNS = 20
@@ -125,7 +124,8 @@ class TaskRig:
     ) -> None:
         self.ticks = Ticks()
         loop = asyncio.get_running_loop()
-        wakeup = Wakeup(loop)
+        turn = LoopTurn(loop, self.ticks, seconds=seconds)
+        wakeup = Wakeup(turn)
         self.mailbox = Mailbox(wakeup)
         self.room = OutputRoom()
         nodes = [self._node(each, wakeup) for each in operators]
@@ -147,7 +147,7 @@ class TaskRig:
             wakeup=wakeup,
             mailbox=self.mailbox,
             room=self.room,
-            turn=LoopTurn(loop, self.ticks, seconds=seconds),
+            turn=turn,
             listener=self,
             lingers=lingers,
             restored_finished=restored_finished,

@@ -299,7 +299,7 @@ def test_a_failing_source_names_the_place() -> None:
         yield batch(1)
         raise ValueError("user code")
 
-    unfinished = node(Source(), "clicks").push_polled(work(), placed)
+    unfinished = node(Source(), "clicks").drive_polled(work(), placed)
     with pytest.raises(OperatorFailure, match=r"'clicks'.*reading its source.*clicks\[3\]@1002"):
         run(unfinished)
 

@@ -20,7 +20,7 @@ def test_channels_take_turns() -> None:
 
     taken = [gate.take(1).values[0] for _ in range(5)]  # type: ignore[union-attr]  # only batches
     assert taken == ["a1", "b1", "a2", "b2", "a3"]
-    assert gate.take(1) is None
+    assert not gate.ready
 
 
 def test_a_blocked_channel_keeps_its_backlog_until_unblocked() -> None:
@@ -35,7 +35,7 @@ def test_a_blocked_channel_keeps_its_backlog_until_unblocked() -> None:
     second.put(RecordBatch(["free"]))
 
     assert gate.take(10).values == ["free"]  # type: ignore[union-attr]  # a batch
-    assert gate.take(10) is None
+    assert not gate.ready
     gate.unblock_all()
     assert gate.take(10).values == ["behind the barrier", "later"]  # type: ignore[union-attr]  # as above
 
@@ -51,6 +51,6 @@ def test_data_in_an_empty_blocked_channel_wakes_nobody() -> None:
     channels[0].put(CheckpointBarrier(2, 0))
 
     assert len(woken) == 1
-    assert not gate.has_data
+    assert not gate.ready
     gate.unblock_all()
-    assert gate.has_data
+    assert gate.ready

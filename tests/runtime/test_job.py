@@ -57,8 +57,8 @@ async def test_later_failures_are_notes_of_the_error_of_the_job() -> None:
         attempt = job.run._attempt
         assert attempt is not None
         call_soon = asyncio.get_running_loop().call_soon
-        # Reported a turn after the failure of the task is.
-        call_soon(call_soon, attempt.supervisor.fail, KeyError("beside"))
+        # Two turns later: the failure of the task takes one to its coroutine, one to its end.
+        call_soon(call_soon, call_soon, attempt.supervisor.fail, KeyError("beside"))
         raise ValueError("first")
 
     job = Job(fail)

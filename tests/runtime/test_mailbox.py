@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from runtime.mailbox import Mail, Mailbox
-from runtime.wakeup import Wakeup
+from runtime.turn import LoopTurn, Wakeup
 
 
 def mail(name: str, log: list[str], *, between: bool = False) -> Mail:
@@ -14,7 +14,7 @@ def mail(name: str, log: list[str], *, between: bool = False) -> Mail:
 
 @pytest.fixture
 async def wakeup() -> Wakeup:
-    return Wakeup(asyncio.get_running_loop())
+    return Wakeup(LoopTurn(asyncio.get_running_loop(), lambda: 0.0))
 
 
 async def test_mail_is_taken_in_the_order_it_came(wakeup: Wakeup) -> None:
@@ -42,9 +42,9 @@ async def test_timers_are_taken_past_other_mail(wakeup: Wakeup) -> None:
 
 async def test_mail_wakes_the_task(wakeup: Wakeup) -> None:
     """Whatever it waits for."""
-    waiting = wakeup.waiting()
+    wakeup.waits = True
     Mailbox(wakeup).put(mail("a", []))
-    assert waiting.done()
+    assert not wakeup.waits
 
 
 async def test_a_closed_mailbox_takes_nothing(wakeup: Wakeup) -> None:
@@ -52,10 +52,10 @@ async def test_a_closed_mailbox_takes_nothing(wakeup: Wakeup) -> None:
     box = Mailbox(wakeup)
     box.put(mail("a", []))
     box.close()
-    waiting = wakeup.waiting()
+    wakeup.waits = True
     box.put(mail("b", []))
     assert box.take() is None
-    assert not waiting.done()
+    assert wakeup.waits
 
 
 async def test_mail_that_cannot_wait_is_taken_first(wakeup: Wakeup) -> None:
