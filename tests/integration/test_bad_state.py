@@ -274,8 +274,13 @@ def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew(tmp_path: Path) ->
             1,
         )
     )
-    delay = ("--set", "restart-strategy.type=fixed-delay", "--set")
-    ended = folder.run(*delay, "restart-strategy.fixed-delay.delay=10ms")
+    settings = (
+        "restart-strategy.type=fixed-delay",
+        "restart-strategy.fixed-delay.delay=10ms",
+        # The one that is being stored at that moment fails as well.
+        "execution.checkpointing.tolerable-failed-checkpoints=9",
+    )
+    ended = folder.run(*(word for setting in settings for word in ("--set", setting)))
     assert ended.code == 1
     said = ended.err.splitlines()[-1]
     assert said.startswith("RecoveryError: this run completed checkpoint ")
