@@ -11,6 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CODE := $(wildcard statebackends operators connectors runtime examples tests benchmarks)
 TYPED := statebackends operators connectors runtime benchmarks $(sort $(dir $(wildcard examples/*.py tests/typing/*.py)))
 PYTEST_ARGS ?=
+TEST_PROCESSES ?= 2
 
 .PHONY: help setup demo test check lint types layers style bench format lock clean
 
@@ -34,7 +35,7 @@ demo: $(STAMP) ## run the windowed count on generated clicks
 	@$(BIN)/python -m runtime examples/windowed_counts.py
 
 test: $(STAMP) ## run the default suite, real Kafka included
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 check: lint types layers style ## lint, format, types, layers and style (make -k check: all of them)
 

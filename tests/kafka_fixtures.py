@@ -14,7 +14,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -75,6 +75,14 @@ def pytest_runtestloop(session: pytest.Session) -> None:
             except LocalBrokerError as failure:
                 obstacle = str(failure)
     session.config.stash[OBSTACLE] = obstacle
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Fetch the jars before other processes are started, which cannot show how it goes on."""
+    if not config.option.collectonly and missing_requirement(cache_folder()) is None:
+        with suppress(LocalBrokerError):  # Each process finds it again and says it in its tests.
+            fetch_jars(cache_folder(), print)
 
 
 def _needs_broker(item: pytest.Item) -> bool:

@@ -1,7 +1,5 @@
 """The word on tests that need the real Kafka and were not run: loud, and fatal if required."""
 
-from collections.abc import Generator
-
 import pytest
 
 _not_run: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -16,17 +14,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_not_run] = []
+    not_run = config.stash[_not_run] = []
+    config.pluginmanager.register(_Reports(not_run), "kafka tests not run")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and item.get_closest_marker("kafka"):
-        item.config.stash[_not_run].append(item.nodeid)
-    return report
+class _Reports:
+    """Sees the reports of all tests, also of those that ran in other processes."""
+
+    def __init__(self, not_run: list[str]) -> None:
+        self._not_run = not_run
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail") and "kafka" in report.keywords:
+            self._not_run.append(report.nodeid)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

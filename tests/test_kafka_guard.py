@@ -18,10 +18,11 @@ def plant(suite: pytest.Pytester, *, marker: str, body: str) -> None:
     suite.makepyfile(f"import pytest\n\n{marker}\ndef test_planted():\n    {body}\n")
 
 
-def test_a_kafka_test_not_run_is_said_loudly(suite: pytest.Pytester) -> None:
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_kafka_test_not_run_is_said_loudly(suite: pytest.Pytester, processes: int) -> None:
     """Without the requirement the run passes, with a section of its own in the summary."""
     plant(suite, marker="@pytest.mark.kafka", body="pytest.skip('no Java')")
-    result = suite.runpytest_inprocess()
+    result = suite.runpytest_inprocess("-n", str(processes))
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
@@ -29,11 +30,15 @@ def test_a_kafka_test_not_run_is_said_loudly(suite: pytest.Pytester) -> None:
     )
 
 
-def test_a_kafka_test_not_run_fails_the_run_that_requires_it(suite: pytest.Pytester) -> None:
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_kafka_test_not_run_fails_the_run_that_requires_it(
+    suite: pytest.Pytester, processes: int
+) -> None:
     """CI does not pass on skipped tests."""
     plant(suite, marker="@pytest.mark.kafka", body="pytest.skip('no Java')")
 
-    assert suite.runpytest_inprocess("--require-kafka").ret == pytest.ExitCode.TESTS_FAILED
+    result = suite.runpytest_inprocess("--require-kafka", "-n", str(processes))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_a_kafka_test_that_ran_satisfies_the_requirement(suite: pytest.Pytester) -> None:

@@ -5,6 +5,7 @@ pytest tests/conformance [--cases DIR] [--state-backend heap] [--timers heap]
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that started this one, if one did."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = dict(session.config.stash[left_out])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each process that ran tests has collected, and left out, the same cases."""
+    output = getattr(node, "workeroutput", None)
+    if output is not None:
+        node.config.stash[left_out] = Counter(output["left_out"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
