@@ -52,6 +52,7 @@ class Channel:
         "_offset",
         "_on_data",
         "_on_room",
+        "_ready",
         "_tail_owned",
         "blocked",
         "capacity",
@@ -96,11 +97,13 @@ class Channel:
         self.room = OutputRoom()
         self._offset = 0
         self._tail_owned = False
-        self._on_data: Callable[[Channel], None] = _no_reader
+        self._ready: deque[Channel] = deque()
+        self._on_data: Callable[[], None] = _no_reader
         self._on_room: Callable[[], None] = _no_writer
 
-    def connect_reader(self, on_data: Callable[[Channel], None]) -> None:
-        """`on_data` is called when the channel stops being empty."""
+    def connect_reader(self, ready: deque[Channel], on_data: Callable[[], None]) -> None:
+        """When it stops being empty the channel joins `ready`, unless blocked, and calls."""
+        self._ready = ready
         self._on_data = on_data
 
     def connect_writer(self, room: OutputRoom, on_room: Callable[[], None]) -> None:
@@ -126,8 +129,9 @@ class Channel:
                 return
             self._tail_owned = False
         queue.append(element)
-        if len(queue) == 1:
-            self._on_data(self)
+        if len(queue) == 1 and not self.blocked:
+            self._ready.append(self)
+            self._on_data()
 
     def _coalesce(self, batch: RecordBatch, count: int) -> bool:
         """Appends `batch` to the last queued one; false if they do not fit together."""
@@ -210,8 +214,8 @@ def _slice(batch: RecordBatch, start: int, stop: int) -> RecordBatch:
     )
 
 
-def _no_reader(channel: Channel) -> None:
-    raise RuntimeError(f"channel from {channel.upstream!r} has no reader yet")
+def _no_reader() -> None:
+    raise RuntimeError("channel has no reader yet")
 
 
 def _no_writer() -> None:

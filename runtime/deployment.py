@@ -260,6 +260,8 @@ class _Deployer:
         if edge.partitioning is Partitioning.KEY_GROUP:
             assert edge.key_selector is not None
             return KeyGroupWriter(channels, edge.key_selector, max_parallelism, node.key_failure)
+        if len(channels) == 1:
+            return ForwardWriter(channels)
         if edge.partitioning is Partitioning.BROADCAST:
             return BroadcastWriter(channels)
         if edge.partitioning is Partitioning.REBALANCE:

@@ -16,7 +16,7 @@ class InputGate:
     from until `unblock_all`.
     """
 
-    __slots__ = ("_on_data", "channel", "channels", "ready")
+    __slots__ = ("channel", "channels", "ready")
 
     def __init__(self, channels: Sequence[Channel], on_data: Callable[[], None]) -> None:
         self.channels = tuple(channels)
@@ -24,15 +24,9 @@ class InputGate:
         """The channel that the last element came from."""
         self.ready: deque[Channel] = deque()
         """The channels that hold something and are not blocked, in the order of their turns."""
-        self._on_data = on_data
         for index, channel in enumerate(self.channels):
             channel.index = index
-            channel.connect_reader(self._channel_ready)
-
-    def _channel_ready(self, channel: Channel) -> None:
-        if not channel.blocked:
-            self.ready.append(channel)
-            self._on_data()
+            channel.connect_reader(self.ready, on_data)
 
     def take(self, records_max: int) -> ChannelElement:
         """The next element, at most `records_max` records of a batch; a channel must be ready."""

@@ -185,7 +185,9 @@ class Task:
                 idle = not mails
             else:
                 idle = full or not (ready and next_input())
-            if idle:
+            # With nothing to do next it waits at once, without another look.
+            spent = (room.full or not (ready or stack)) and not (mails or self.ended)
+            if idle or spent:
                 wakeup.waits = True
                 yield
             elif monotonic() >= turn.end:

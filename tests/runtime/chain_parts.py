@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -129,7 +130,7 @@ def chain(*nodes: ChainNode) -> ChainNode:
 def channel(capacity: int = 4096, room: OutputRoom | None = None) -> Channel:
     """A channel that nobody reads but the test."""
     made = Channel(capacity=capacity)
-    made.connect_reader(lambda _: None)
+    made.connect_reader(deque(), lambda: None)
     made.connect_writer(room or OutputRoom(), lambda: None)
     return made
 

@@ -135,7 +135,7 @@ class TaskRig:
         self.inputs = [Channel() for _ in range(0 if source else inputs)]
         self.outputs = [Channel(capacity=capacity) for _ in range(outputs)]
         for out in self.outputs:
-            out.connect_reader(lambda _: None)
+            out.connect_reader(deque(), lambda: None)
             out.connect_writer(self.room, wakeup.wake)
             self.last.main.writers.append(ForwardWriter([out]))
         self.listened: list[Any] = []

@@ -1,5 +1,7 @@
 """The bounded, coalescing channel."""
 
+from collections import deque
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +18,10 @@ class _Ends:
         self.room_freed = 0
         self.room = OutputRoom()
         self.channel = Channel(capacity=capacity)
-        self.channel.connect_reader(self._on_data)
+        self.channel.connect_reader(deque(), self._on_data)
         self.channel.connect_writer(self.room, self._on_room)
 
-    def _on_data(self, channel: Channel) -> None:
+    def _on_data(self) -> None:
         self.data += 1
 
     def _on_room(self) -> None:
