@@ -82,7 +82,7 @@ def main() -> int:
     """Prints the medians and how they compare."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_run")
     parser.add_argument("--times", type=int, default=TIMES, help="millions of records")
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     base = records()
     plain: list[Run] = []
