@@ -178,7 +178,9 @@ class Task:
                 self._serve_mail()
             full = room.full or (bounded and not all(map(attrgetter("has_room"), bounded)))
             if stack:
-                idle = full or not self._advance()
+                idle = full
+                if not full:
+                    self._advance()
             elif self.ended:
                 if self._released or not self._lingers:
                     return
@@ -199,15 +201,14 @@ class Task:
         self._held = False
         self._wakeup.wake()
 
-    def _advance(self) -> bool:
+    def _advance(self) -> None:
         """Goes on with the newest unit of work."""
         room, mails, turn = self._room, self.mailbox.mails, self._turn
         work = self._stack[-1]
         for _ in work:
             if room.full or mails or turn.over():
-                return True
+                return
         self._stack.pop()
-        return True
 
     def _serve_mail(self) -> None:
         """Runs mail: all kinds between units of work, timers (room or not) between two records."""
@@ -246,8 +247,8 @@ class Task:
             return True
         count = len(element.values)
         self.records_in += count
-        # A single record cannot be cut further.
-        learns = count > 1 and not unit.fixed
+        # A trickle of single records says nothing about a whole unit.
+        learns = not unit.fixed and (count > 1 or unit.records == 1)
         began = self._turn.monotonic() if learns else 0.0
         work = head.push(element)
         if work is not None:
@@ -280,7 +281,6 @@ class Task:
         if work is not None:
             self._start(work)
         if not unit.fixed and (count := head.records_out - sent):
-            # A trickle of single records says nothing about a whole unit.
             unit.learn(count, self._turn.monotonic() - began)
         return True
 

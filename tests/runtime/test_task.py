@@ -144,6 +144,24 @@ async def test_a_slow_function_gets_its_records_one_by_one() -> None:
         assert sizes[-100:] == [1] * 100
 
 
+async def test_a_function_that_is_slow_no_longer_gets_its_records_by_the_hundred_again() -> None:
+    """One record at a time was all it could do in a turn, for a while."""
+    sizes: list[int] = []
+
+    def slow_at_first(one: RecordBatch) -> Work:
+        sizes.append(len(one))
+        if sum(sizes) < 100:
+            rig.ticks.now += 0.01 * len(one)
+        return (one,)
+
+    rig = TaskRig(Custom(slow_at_first), seconds=0.002)
+    async with rig.running():
+        rig.put(batch(*range(2000)))
+        await settle(400)
+        assert 1 in sizes
+        assert max(sizes[sizes.index(1) :]) >= 500
+
+
 async def test_a_slow_function_behind_a_source_gets_its_records_one_by_one() -> None:
     """The source is asked for fewer at once."""
     sizes: list[int] = []
