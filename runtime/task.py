@@ -186,7 +186,8 @@ class Task:
                     return
                 idle = not mails
             else:
-                idle = full or not (ready and next_input())
+                # A source may send its task mail while it is polled: a failure.
+                idle = full or not ((ready and next_input()) or mails)
             # With nothing to do next it waits at once, without another look.
             spent = (room.full or not (ready or stack)) and not (mails or self.ended)
             if idle or spent:

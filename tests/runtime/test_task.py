@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from operators.elements import RecordBatch, Watermark
+from operators.source import InputStatus
 from operators.stream_operator import Work
+from runtime.errors import OperatorFailure
 from tests.runtime.chain_parts import Custom, PerRecord, Relay, batch
 from tests.runtime.task_rig import Items, TaskRig, reading, records, settle
 
@@ -188,3 +190,21 @@ async def test_polls_of_few_records_say_nothing_about_many() -> None:
             source.add(records(n))
             await settle(3)
         assert max(source.asked) == source.asked[0]
+
+
+async def test_a_failure_that_a_source_reports_while_it_is_polled_ends_the_task() -> None:
+    """Also if it then has nothing: nobody would wake the task for it."""
+    source = Items()
+    rig = TaskRig(reading(source))
+
+    def fails(records_max: int) -> InputStatus:
+        rig.head.context.fail(ValueError("found in poll"))
+        return InputStatus.NOTHING_AVAILABLE
+
+    rig.head.operator.poll = fails  # type: ignore[attr-defined]  # a reader that does so
+    async with rig.running() as run:
+        await settle()
+        assert run.done()
+        error = run.exception()
+        assert isinstance(error, OperatorFailure)
+        assert str(error.__cause__) == "found in poll"
