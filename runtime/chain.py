@@ -134,7 +134,7 @@ class ChainNode:
         return self._drive(work, element)
 
     def push_on(self, outputs: tuple[StreamElement, ...]) -> Unfinished:
-        """Sends outputs on, at once where there is one output and one way."""
+        """Sends one output or several on, at once where there is one output and one way."""
         main = self.main
         if len(outputs) > 1 or len(self.routes) > 1 or len(main.children) > 1:
             return self.send(outputs)

@@ -276,7 +276,7 @@ class Task:
         sent = head.records_out
         began = 0.0 if unit.fixed else self._turn.monotonic()
         if type(polled) is tuple:
-            work = head.push_on(polled) if polled else None
+            work = head.push_on(polled)
         else:
             work = head.drive_polled(polled, source.origin)
         if work is not None:

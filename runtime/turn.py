@@ -115,10 +115,8 @@ class Wakeup:
 
     def go_on(self) -> None:
         """Puts the task behind those that are ready."""
-        turn = self._turn
-        turn.ready.append(self)
-        if turn.asleep:
-            turn.begin_soon()
+        self.waits = True
+        self.wake()
 
     async def drive(self, work: Generator[None, None, None]) -> None:
         """Runs `work` to its end, in turns, and raises what it raises.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from operators.elements import RecordBatch, Watermark
-from operators.source import InputStatus
+from operators.source import InputStatus, SourceReader, SourceReaderContext
 from operators.stream_operator import Work
 from runtime.errors import OperatorFailure
 from tests.runtime.chain_parts import Custom, PerRecord, Relay, batch
-from tests.runtime.task_rig import Items, TaskRig, reading, records, settle
+from tests.runtime.task_rig import Items, TaskRig, Ticks, reading, records, settle
 
 
 async def test_elements_go_through_in_order() -> None:
@@ -129,56 +129,55 @@ async def test_a_turn_that_is_over_lets_the_loop_turn() -> None:
         assert turns >= 10
 
 
-async def test_a_slow_function_gets_its_records_one_by_one() -> None:
-    """So mail is served between any two of them."""
-    sizes: list[int] = []
+class Slow(Custom):
+    """Takes 10 ms for each of its first records, on the clock of the rig it is put into."""
 
-    def slow(one: RecordBatch) -> Work:
-        sizes.append(len(one))
-        rig.ticks.now += 0.01 * len(one)
+    def __init__(self, records: int = 10_000) -> None:
+        super().__init__(self._take)
+        self.sizes: list[int] = []
+        self.ticks = Ticks()
+        self._records = records
+
+    def _take(self, one: RecordBatch) -> Work:
+        if sum(self.sizes) < self._records:
+            self.ticks.now += 0.01 * len(one)
+        self.sizes.append(len(one))
         return (one,)
 
-    rig = TaskRig(Custom(slow), seconds=0.002)
+
+async def test_a_slow_function_gets_its_records_one_by_one() -> None:
+    """So mail is served between any two of them."""
+    slow = Slow()
+    rig = TaskRig(slow, seconds=0.002)
+    slow.ticks = rig.ticks
     async with rig.running():
         rig.put(batch(*range(200)))
         await settle(400)
-        assert sum(sizes) == 200
-        assert sizes[-100:] == [1] * 100
+        assert sum(slow.sizes) == 200
+        assert slow.sizes[-100:] == [1] * 100
 
 
 async def test_a_function_that_is_slow_no_longer_gets_its_records_by_the_hundred_again() -> None:
     """One record at a time was all it could do in a turn, for a while."""
-    sizes: list[int] = []
-
-    def slow_at_first(one: RecordBatch) -> Work:
-        sizes.append(len(one))
-        if sum(sizes) < 100:
-            rig.ticks.now += 0.01 * len(one)
-        return (one,)
-
-    rig = TaskRig(Custom(slow_at_first), seconds=0.002)
+    slow = Slow(records=100)
+    rig = TaskRig(slow, seconds=0.002)
+    slow.ticks = rig.ticks
     async with rig.running():
         rig.put(batch(*range(2000)))
         await settle(400)
-        assert 1 in sizes
-        assert max(sizes[sizes.index(1) :]) >= 500
+        assert 1 in slow.sizes
+        assert max(slow.sizes[slow.sizes.index(1) :]) >= 500
 
 
 async def test_a_slow_function_behind_a_source_gets_its_records_one_by_one() -> None:
     """The source is asked for fewer at once."""
-    sizes: list[int] = []
-
-    def slow(one: RecordBatch) -> Work:
-        sizes.append(len(one))
-        rig.ticks.now += 0.01 * len(one)
-        return (one,)
-
-    source = Items(records(*range(200)))
-    rig = TaskRig(reading(source), Custom(slow), seconds=0.002)
+    slow = Slow()
+    rig = TaskRig(reading(Items(records(*range(200)))), slow, seconds=0.002)
+    slow.ticks = rig.ticks
     async with rig.running():
         await settle(400)
-        assert sum(sizes) == 200
-        assert sizes[-100:] == [1] * 100
+        assert sum(slow.sizes) == 200
+        assert slow.sizes[-100:] == [1] * 100
 
 
 async def test_polls_of_few_records_say_nothing_about_many() -> None:
@@ -192,16 +191,27 @@ async def test_polls_of_few_records_say_nothing_about_many() -> None:
         assert max(source.asked) == source.asked[0]
 
 
-async def test_a_failure_that_a_source_reports_while_it_is_polled_ends_the_task() -> None:
-    """Also if it then has nothing: nobody would wake the task for it."""
-    source = Items()
-    rig = TaskRig(reading(source))
+class _Reporting(SourceReader[object]):
+    """Finds a failure when it is polled, and nothing to read."""
 
-    def fails(records_max: int) -> InputStatus:
-        rig.head.context.fail(ValueError("found in poll"))
+    def poll(self, records_max: int) -> InputStatus:
+        self.context.fail(ValueError("found in poll"))
         return InputStatus.NOTHING_AVAILABLE
 
-    rig.head.operator.poll = fails  # type: ignore[attr-defined]  # a reader that does so
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        return None
+
+
+class Reporting(Items):
+    """The source of such a reader."""
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[object]:
+        return _Reporting(context)
+
+
+async def test_a_failure_that_a_source_reports_while_it_is_polled_ends_the_task() -> None:
+    """Also if it then has nothing: nobody would wake the task for it."""
+    rig = TaskRig(reading(Reporting()))
     async with rig.running() as run:
         await settle()
         assert run.done()
