@@ -121,11 +121,13 @@ class SourceOperator(StreamOperator):
     def poll(self, records_max: int) -> Work | InputStatus:
         """What the reader has, stamped, with the watermarks and statuses that follow from it."""
         self._polled = True
-        self._waiting = False
+        # A reader may call `available` while it is polled, then it is polled again.
+        self._waiting = True
         reader = self._reader
         assert reader is not None, "the reader is made in initialize_state"
         polled = reader.poll(records_max)
         if isinstance(polled, SplitBatch):
+            self._waiting = False
             self.origin = polled.origin
             if (
                 polled.timestamps is None
@@ -140,9 +142,9 @@ class SourceOperator(StreamOperator):
                 self._periodic.stop()
             return polled
         status = self._split_changes()
-        if status:
+        if status or not self._waiting:
+            self._waiting = False
             return status
-        self._waiting = True
         return polled
 
     def split_watermarks(self) -> Iterable[tuple[Hashable, int, bool]]:

@@ -119,7 +119,7 @@ class Attempt(AttemptListener):
         try:
             self.deployment = deploy(self._plan, self._settings, self, self._restored)
             for task in self.deployment.tasks.values():
-                self.supervisor.spawn(self._run_task(task), task.name)
+                self.supervisor.spawn(self._run_task(task), task.name, context=task.context)
             self.supervisor.spawn(self._run_enumerators(), "split enumerators", background=True)
             if self.driver is not None:
                 self.supervisor.spawn(self.driver.run(), "checkpoints", background=True)
@@ -181,8 +181,10 @@ class Attempt(AttemptListener):
             backend.close()
 
     async def _close_tasks(self) -> None:
+        loop = asyncio.get_running_loop()
         tasks = self.deployment.tasks.values()
-        for errors in await asyncio.gather(*(task.close() for task in tasks)):
+        closing = [loop.create_task(each.close(), context=each.context) for each in tasks]
+        for errors in await asyncio.gather(*closing):
             for error in errors:
                 logger.error("%s: %s", error, error.__cause__)
 

@@ -134,9 +134,9 @@ class ChainNode:
         return self._drive(work, element)
 
     def push_on(self, outputs: tuple[StreamElement, ...]) -> Unfinished:
-        """Sends one output or several on, at once where there is one output and one way."""
+        """Sends outputs on, at once where there is one output and one way."""
         main = self.main
-        if len(outputs) > 1 or len(self.routes) > 1 or len(main.children) > 1:
+        if len(outputs) != 1 or len(self.routes) > 1 or len(main.children) > 1:
             return self.send(outputs)
         output = outputs[0]
         if type(output) is RecordBatch:

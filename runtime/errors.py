@@ -67,6 +67,13 @@ class OperatorFailure(Exception):
         return f"{sentence}: {advice}" if advice else sentence
 
 
+def summary(error: BaseException) -> str:
+    """An error that is told beside another one: where and what it was."""
+    if isinstance(error, OperatorFailure):
+        return error.describe()
+    return f"{type(error).__name__}: {error_text(error)}"
+
+
 def error_text(error: BaseException) -> str:
     """The message of `error`, shortened; one whose `str` raises must not hide the failure."""
     try:

@@ -6,8 +6,9 @@ import asyncio
 import io
 import logging
 from collections.abc import Coroutine
+from contextvars import Context
 
-from runtime.errors import error_text
+from runtime.errors import summary
 
 logger = logging.getLogger(__name__)
 
@@ -41,9 +42,11 @@ class Supervisor:
         name: str = "",
         *,
         background: bool = False,
+        context: Context | None = None,
     ) -> asyncio.Task[None]:
         """Starts a coroutine; `run` does not wait for a background one, but it may fail the run."""
-        task = asyncio.get_running_loop().create_task(coroutine, name=name or None)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(coroutine, name=name or None, context=context)
         members = self._background if background else self._members
         members.add(task)
         task.add_done_callback(lambda done: self._ended(done, members))
@@ -80,7 +83,7 @@ class Supervisor:
             if not self._stop_requested:
                 raise self._first_failure()
             for error in self._failures:
-                logger.warning("while stopping: %s: %s", type(error).__name__, error_text(error))
+                logger.warning("while stopping: %s", summary(error))
 
     async def cancel_all(self) -> None:
         """Cancels what runs, and what that starts meanwhile, and waits for its end."""
@@ -97,7 +100,7 @@ class Supervisor:
     def _first_failure(self) -> BaseException:
         first, *later = self._failures
         for other in later:
-            first.add_note(f"then also: {type(other).__name__}: {error_text(other)}")
+            first.add_note(f"then also: {summary(other)}")
         return first
 
     def _ended(self, task: asyncio.Task[None], members: set[asyncio.Task[None]]) -> None:

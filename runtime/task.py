@@ -69,6 +69,8 @@ class Task:
         self.head = head
         self.nodes = list(head.nodes())
         self.mailbox = mailbox
+        self.context = wakeup.context
+        """Of its work; `open`, `run` and `close` are to run in it as well."""
         self.cut: CheckpointCut | None = None
         self.ended = False
         """Outputs have ended; nothing but checkpoints happens any more."""
@@ -140,8 +142,7 @@ class Task:
         await open_operators(self.nodes, finished=self.restored_finished)
         if not self.restored_finished:
             fuse(self.nodes)
-            operators = [node.operator for node in self.nodes]
-            self._bounded = [each for each in operators if not each.always_has_room]
+            self._bounded = [n.operator for n in self.nodes if not n.operator.always_has_room]
 
     async def run(self) -> None:
         """Works until the input has ended (and, with checkpoints, until it is released)."""
@@ -163,10 +164,9 @@ class Task:
         """Mail, then the newest work that is paused, else the next input, until the end."""
         wakeup, turn, stack, mails = self._wakeup, self._turn, self._stack, self.mailbox.mails
         room, bounded, monotonic = self._room, self._bounded, turn.monotonic
-        gate = self._gate
-        next_input = self._poll_source if gate is None else self._take_input
+        next_input = self._poll_source if self._gate is None else self._take_input
         # A source says itself whether it has something.
-        ready = (None,) if gate is None else gate.ready
+        ready = (None,) if self._gate is None else self._gate.ready
         if self.restored_finished:
             stack.append(self._end())
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 
 TURN_SECONDS = 0.002
@@ -95,11 +95,15 @@ class Wakeup:
     at everything it could do right before it waits, so a wake-up that comes earlier is seen there.
     """
 
-    __slots__ = ("_ended", "_turn", "resume", "waits")
+    __slots__ = ("_ended", "_error", "_turn", "context", "resume", "waits")
 
     def __init__(self, turn: LoopTurn) -> None:
         self._turn = turn
         self._ended: asyncio.Future[None] | None = None
+        self._error: BaseException | None = None
+        self.context: Context = copy_context()
+        """All steps run in it, and so should whatever else is done for the task: context
+        variables set in `open` can then be reset in a later call and at the end."""
         self.waits = False
         """Set by the task right before a `yield` that shall last until the next `wake`."""
         self.resume: Callable[[], object] = _nothing_to_resume
@@ -121,27 +125,30 @@ class Wakeup:
     async def drive(self, work: Generator[None, None, None]) -> None:
         """Runs `work` to its end, in turns, and raises what it raises.
 
-        Before each of its `yield`s `work` either sets `waits` or calls `go_on`.
+        Before each of its `yield`s `work` either sets `waits` or calls `go_on`. An error of
+        `work` comes before a cancellation at the same time: it would be told nowhere else.
         """
         self._ended = ended = self._turn.loop.create_future()
-        # As a task of asyncio has it: what the user sets in open() is there in all later calls.
-        self.resume = partial(copy_context().run, work.__next__)
+        self.resume = partial(self.context.run, work.__next__)
         self.go_on()
         try:
             await ended
+        except asyncio.CancelledError:
+            if self._error is None:
+                raise
         finally:
             self.waits = False
             work.close()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def ended(self, error: BaseException | None) -> None:
         """`work` is at its end; it may have been given up meanwhile."""
         assert self._ended is not None
-        if self._ended.done():
-            return
-        if error is None:
+        self._error = error
+        if not self._ended.done():
             self._ended.set_result(None)
-        else:
-            self._ended.set_exception(error)
 
 
 def _nothing_to_resume() -> None:

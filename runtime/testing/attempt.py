@@ -72,9 +72,9 @@ class HarnessAttempt:
                 recorder.watch_sides(node)
         try:
             for task in reversed(tasks):
-                self._loop.run(task.open())
+                self._loop.run(task.open(), task.context)
             for task in tasks:
-                self._loop.spawn(task.run())
+                self._loop.spawn(task.run(), task.context)
             self.run()
         except BaseException:
             self.close()
@@ -159,7 +159,7 @@ class HarnessAttempt:
         self._loop.stop()
         errors: list[Exception] = []
         for task in self._tasks.values():
-            errors += self._loop.run(task.close())
+            errors += self._loop.run(task.close(), task.context)
         for backend in self._deployment.backends:
             backend.close()
         return errors

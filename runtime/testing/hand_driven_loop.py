@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextvars import Context
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -15,8 +15,11 @@ R = TypeVar("R")
 class _Driven:
     """A coroutine under way; has what the runtime asks of an `asyncio.Task`."""
 
-    def __init__(self, coroutine: Coroutine[Any, None, object]) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, None, object], context: Context | None = None
+    ) -> None:
         self.coroutine = coroutine
+        self._context = copy_context() if context is None else context
         self.future: asyncio.Future[object] | None = None
         self.result: object = None
         self.error: BaseException | None = None
@@ -34,9 +37,9 @@ class _Driven:
         try:
             if self._cancelled:
                 self._cancelled = False
-                self.future = self.coroutine.throw(asyncio.CancelledError())
+                self.future = self._context.run(self.coroutine.throw, asyncio.CancelledError())
             else:
-                self.future = self.coroutine.send(None)
+                self.future = self._context.run(self.coroutine.send, None)
         except StopIteration as end:
             self.result = end.value
         except asyncio.CancelledError:
@@ -71,9 +74,11 @@ class HandDrivenLoop:
         self._driven: list[_Driven] = []
         self._calls: deque[Callable[[], object]] = deque()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(
+        self, coroutine: Coroutine[Any, Any, None], context: Context | None = None
+    ) -> asyncio.Task[None]:
         """Takes a coroutine over; it runs with `run_until_quiet`."""
-        driven = _Driven(coroutine)
+        driven = _Driven(coroutine, context)
         self._driven.append(driven)
         return cast("asyncio.Task[None]", driven)
 
@@ -93,9 +98,9 @@ class HandDrivenLoop:
                     if driven.error is not None:
                         raise driven.error
 
-    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+    def run(self, coroutine: Coroutine[Any, Any, R], context: Context | None = None) -> R:
         """Runs one coroutine to its end; `RuntimeError` if it waits for something outside."""
-        driven = _Driven(coroutine)
+        driven = _Driven(coroutine, context)
         while driven.ready:
             driven.step()
         if not driven.done:

@@ -8,6 +8,7 @@ from typing import Any
 
 from operators.builtin import CollectSink
 from operators.datastream import source_stream
+from operators.functions import MapFunction
 from operators.sink import Sink
 from operators.source import (
     Boundedness,
@@ -89,7 +90,7 @@ class Job:
 
     def __init__(
         self,
-        function: Callable[[Any], object] = lambda value: value,
+        function: Callable[[Any], object] | MapFunction[Any, Any] = lambda value: value,
         *,
         source: Source[Any] | None = None,
         sink: Sink[Any] | None = None,
@@ -98,6 +99,7 @@ class Job:
         recovery: RecoverySettings | None = None,
         stop: StopSettings | None = None,
         folder: InMemoryJobFolder | None = None,
+        parallelism: int = 1,
     ) -> None:
         self.source = source if source is not None else Numbers()
         self.sink = sink if sink is not None else CollectSink()
@@ -107,6 +109,7 @@ class Job:
         stream.map(function).name("function").uid("function").sink_to(self.sink).name("sink")
         config = JobConfig(
             name="counting",
+            parallelism=parallelism,
             checkpoints=checkpoints,
             restart=restart,
             recovery=recovery or RecoverySettings(),

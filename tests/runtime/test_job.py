@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from operators.builtin import CollectSink, IteratorSource
+from operators.functions import MapFunction
+from operators.runtime_context import RuntimeContext
 from operators.sink import SinkWriter, SinkWriterContext
 from runtime.errors import JobExecutionError
 from runtime.job_folder import InMemoryJobFolder
@@ -18,6 +20,17 @@ from runtime.survival_settings import (
     StopSettings,
 )
 from tests.runtime.job_rig import CHECKPOINTS, Job, Numbers, tries, until
+from tests.runtime.traced_function import SPAN, Traced
+
+
+class FailingSubtask(MapFunction[int, int]):
+    """Fails at its first record, with the number of its subtask."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._index = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value: int) -> int:
+        raise ValueError(f"subtask {self._index}")
 
 
 async def test_without_a_strategy_the_first_failure_ends_the_job() -> None:
@@ -65,6 +78,36 @@ async def test_later_failures_are_notes_of_the_error_of_the_job() -> None:
     with pytest.raises(JobExecutionError, match="first") as e:
         await job.end()
     assert e.value.__notes__ == ["then also: KeyError: 'beside'"]
+
+
+async def test_two_tasks_that_fail_in_the_same_turn_are_both_told() -> None:
+    """The second one ends before its cancellation, which must not take the place of its error."""
+    job = Job(FailingSubtask(), parallelism=2)
+    with pytest.raises(JobExecutionError, match="subtask 0") as e:
+        await job.end()
+    assert e.value.__notes__ == [
+        (
+            "then also: operator 'function' (uid function, subtask 2/2), record 0:"
+            " ValueError(subtask 1)"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reset_at", "spans"), [(3, ["opened"] * 3 + ["nothing"] * 2), (None, ["opened"] * 5)]
+)
+async def test_context_variables_of_a_function_last_from_open_to_close(
+    reset_at: int | None, spans: list[str]
+) -> None:
+    """As if all of it were one coroutine: a token of `open` is good in a call and in `close`."""
+    job = Job(Traced(reset_at))
+    job.start()
+    await until(lambda: len(job.results) == 5)
+    job.run.cancel()
+    await job.end()
+    assert job.results == spans
+    assert Traced.at_close.pop() == "nothing"
+    assert SPAN.get() == "nothing"
 
 
 async def test_without_checkpoints_a_restart_begins_anew() -> None:

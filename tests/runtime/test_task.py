@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from operators.elements import RecordBatch, Watermark
-from operators.source import InputStatus, SourceReader, SourceReaderContext
+from operators.source import InputStatus, SourceReader, SourceReaderContext, SplitBatch
 from operators.stream_operator import Work
 from runtime.errors import OperatorFailure
 from tests.runtime.chain_parts import Custom, PerRecord, Relay, batch
@@ -207,6 +209,49 @@ class Reporting(Items):
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[object]:
         return _Reporting(context)
+
+
+class _Hurrying(SourceReader[object]):
+    """Finds while it is polled that there will be something, and says so at once."""
+
+    def __init__(self, context: SourceReaderContext, call: str) -> None:
+        super().__init__(context)
+        self._call = call
+        self._polls = 0
+
+    def poll(self, records_max: int) -> SplitBatch | InputStatus:
+        self._polls += 1
+        if self._polls == 1:
+            if self._call == "available":
+                self.context.available()
+            else:
+                self.context.split_opened("a")
+            return InputStatus.NOTHING_AVAILABLE
+        batch = SplitBatch([1], split="a" if self._call == "split_opened" else None)
+        return batch if self._polls == 2 else InputStatus.NOTHING_AVAILABLE
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        return None
+
+
+class Hurrying(Items):
+    """The source of such a reader."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__()
+        self._call = call
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[object]:
+        return _Hurrying(context, self._call)
+
+
+@pytest.mark.parametrize("call", ["available", "split_opened"])
+async def test_a_source_that_calls_while_it_is_polled_is_polled_again(call: str) -> None:
+    """The call comes before the task waits; it would wait for ever."""
+    rig = TaskRig(reading(Hurrying(call)), Relay())
+    async with rig.running():
+        await settle()
+        assert rig.out() == [1]
 
 
 async def test_a_failure_that_a_source_reports_while_it_is_polled_ends_the_task() -> None:

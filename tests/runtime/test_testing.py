@@ -19,6 +19,7 @@ from runtime import (
 )
 from runtime.testing import ACTIVE, IDLE, EmittedRecord, OperatorHarness, Watermark
 from tests.runtime.counting_function import ODD, Counting, itself
+from tests.runtime.traced_function import SPAN, Traced
 
 
 def counting(**options: Any) -> OperatorHarness:
@@ -233,6 +234,17 @@ def test_leaving_the_harness_closes_the_functions() -> None:
     with counting(parallelism=2) as harness:
         harness.close()
     assert Counting.closed == closed + 2
+
+
+@pytest.mark.parametrize("reset_at", [2, None])
+def test_context_variables_last_from_open_to_close(reset_at: int | None) -> None:
+    """As in a job; the test has its own."""
+    with OperatorHarness.of_function(Traced(reset_at)) as harness:
+        harness.process_all([1, 2, 3])
+        last = "opened" if reset_at is None else "nothing"
+        assert harness.values() == ["opened", last, last]
+    assert Traced.at_close.pop() == "nothing"
+    assert SPAN.get() == "nothing"
 
 
 async def test_the_harness_works_in_a_coroutine() -> None:

@@ -188,22 +188,51 @@ async def test_a_cancelled_task_is_closed_and_takes_no_further_step(rig: Rig) ->
     assert rig.turn.asleep
 
 
-async def test_all_steps_see_one_context(rig: Rig) -> None:
-    """What is set before is there, and what one step sets is there in the next."""
+async def test_an_error_together_with_the_cancellation_is_raised(rig: Rig) -> None:
+    """In the same turn before it, when nobody has seen the error yet, and right after it."""
+    before, cancelling, after = rig.worker(), rig.worker(), rig.worker()
+
+    def fail() -> Steps:
+        raise ValueError("of the task")
+        yield
+
+    def cancel() -> Steps:
+        for each in driven:
+            each.cancel()
+        return
+        yield
+
+    works = [(before, fail()), (cancelling, cancel()), (after, fail())]
+    driven = [asyncio.ensure_future(each.wakeup.drive(work)) for each, work in works]
+    await asyncio.wait(driven)
+    assert [str(each.exception()) for each in (driven[0], driven[2])] == ["of the task"] * 2
+    assert driven[1].cancelled()
+
+
+async def test_all_steps_share_the_context_of_their_task(rig: Rig) -> None:
+    """What is set before is there, what one step sets is there afterwards, and can be reset."""
     variable: ContextVar[str] = ContextVar("variable")
-    worker = rig.worker()
     seen: list[str] = []
 
-    def work() -> Steps:
-        seen.append(variable.get())
-        variable.set("in a step")
-        worker.wakeup.go_on()
-        yield
+    async def task(worker: Worker) -> None:
+        token = variable.set("before")
+
+        def work() -> Steps:
+            seen.append(variable.get())
+            worker.wakeup.go_on()
+            yield
+            variable.reset(token)
+            seen.append(variable.get())
+            variable.set("in a step")
+
+        await worker.wakeup.drive(work())
         seen.append(variable.get())
 
     variable.set("outside")
-    await worker.wakeup.drive(work())
-    assert seen == ["outside", "in a step"]
+    worker = rig.worker()
+    loop = asyncio.get_running_loop()
+    await loop.create_task(task(worker), context=worker.wakeup.context)
+    assert seen == ["before", "outside", "in a step"]
     assert variable.get() == "outside"
 
 
