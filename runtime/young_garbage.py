@@ -24,6 +24,10 @@ PERIOD_SECONDS_MIN = 0.004
 PASS_SECONDS = 0.005
 """How long a pass should take at most."""
 
+YOUNG_MAX = 7_000
+"""New objects after which a pass comes before its time: the collector's own passes, which would
+follow at 10,000 (`process_settings.py`), are neither measured here nor skipped."""
+
 SHARE_MAX = 0.05
 """Share of the time for passes, above which some are skipped."""
 
@@ -35,7 +39,8 @@ class YoungGarbage:
     """Decides at the end of each turn whether it is time for a pass.
 
     `collect` looks through the young generations and gives the number of objects found to be
-    garbage, `forget` takes all that is there out of the collector's sight at no cost.
+    garbage, `forget` takes all that is there out of the collector's sight at no cost, `young` is
+    how many came to be since (less those that are gone).
     """
 
     def __init__(
@@ -44,10 +49,12 @@ class YoungGarbage:
         *,
         collect: Callable[[], int] = lambda: gc.collect(1),
         forget: Callable[[], None] = gc.freeze,
+        young: Callable[[], int] = lambda: gc.get_count()[0],
     ) -> None:
         self._monotonic = monotonic
         self._collect = collect
         self._forget = forget
+        self._young = young
         self._last = self._next = monotonic()
         self._period = PERIOD_SECONDS
         self._skips = 0
@@ -55,7 +62,7 @@ class YoungGarbage:
     def turn_ended(self) -> None:
         """Makes a pass, or skips one, if the last is long enough ago."""
         now = self._monotonic()
-        if now < self._next:
+        if now < self._next and self._young() < YOUNG_MAX:
             return
         if self._skips:
             self._skips -= 1

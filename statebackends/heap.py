@@ -218,7 +218,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         slot = self._slot(self._registered(descriptor, namespaced=False))
         memo = self.row_memo
         immutable = IMMUTABLE_TYPES
-        kind_0 = kind_1 = type(None)  # Of the elements of the last pair that held nothing else.
+        # Of the elements of the last pair, which cannot change.
+        kind_0: type | None = None
+        kind_1: type | None = None
         results: list[V] = []
         append = results.append
         try:
@@ -234,18 +236,20 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                 kind = type(value)
                 if kind is tuple:
                     # The commonest result; most hold nothing that can change.
-                    pair: tuple[object, ...] = value  # type: ignore[assignment]  # kind says it
-                    if len(pair) == 2 and type(pair[0]) is kind_0 and type(pair[1]) is kind_1:
-                        append(value)
-                        continue
-                    for element in pair:
+                    elements: tuple[object, ...] = value  # type: ignore[assignment]  # kind says it
+                    if len(elements) == 2:
+                        first, second = elements
+                        if type(first) is kind_0 and type(second) is kind_1:
+                            append(value)
+                            continue
+                        kind_0, kind_1 = type(first), type(second)
+                    for element in elements:
                         if type(element) not in immutable:
                             append(copy_value(value))
+                            kind_0 = None
                             break
                     else:
                         append(value)
-                        if len(pair) == 2:
-                            kind_0, kind_1 = map(type, pair)
                 elif kind in immutable:
                     if value is None:
                         self._drop_if_empty(key, row)

@@ -56,8 +56,9 @@ def test_a_value_that_is_changed_in_place_comes_out_as_it_was() -> None:
     assert [value for value, _ in outputs] == [[1], [1, 2], [1, 2, 3]]
 
 
+@pytest.mark.parametrize("beside", ["x", None])
 @pytest.mark.parametrize("changed", [0, 1])
-def test_a_pair_of_a_new_type_is_looked_at_again(changed: int) -> None:
+def test_a_pair_of_a_new_type_is_looked_at_again(changed: int, beside: str | None) -> None:
     """After many pairs of one kind comes one whose element is changed in place."""
 
     def extend(a: tuple[list[int], ...], b: tuple[list[int], ...]) -> tuple[list[int], ...]:
@@ -65,7 +66,7 @@ def test_a_pair_of_a_new_type_is_looked_at_again(changed: int) -> None:
         return a
 
     def pair(number: int) -> tuple[object, object]:
-        return ([number], "x") if changed == 0 else ("x", [number])
+        return ([number], beside) if changed == 0 else (beside, [number])
 
     firsts = [("x", 1), (2, "x"), (None, None)]
     driver = Driver(ReduceOperator(extend))
