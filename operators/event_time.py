@@ -16,6 +16,7 @@ from operators.elements import (
     StreamElement,
     Watermark,
 )
+from operators.errors import WrongResultError, WrongTimestampError
 from operators.watermarks import (
     BatchWatermarkGenerator,
     WatermarkGenerator,
@@ -41,10 +42,10 @@ class SplitOutput:
         """True after a call until it is set back."""
 
     def emit_watermark(self, watermark: int | Watermark) -> None:
-        """See `WatermarkOutput`; `TypeError` for anything but an int or a `Watermark`."""
+        """See `WatermarkOutput`; `WrongResultError` for anything but an int or a `Watermark`."""
         timestamp = watermark.timestamp if isinstance(watermark, Watermark) else watermark
         if type(timestamp) is not int:
-            raise TypeError(f"a watermark is an int in ms, not {timestamp!r}")
+            raise WrongResultError(f"a watermark is an int in ms, not {timestamp!r}")
         self._watermarks.update(self._split, timestamp)
         self.changed = True
 
@@ -202,10 +203,10 @@ class EventTime:
         self._failed_at = index
         timestamp = timestamps[index]
         if type(timestamp) is int:
-            raise ValueError(
+            raise WrongTimestampError(
                 f"a record's timestamp must lie strictly between -2**62 and 2**62 ms: {timestamp}"
             )
-        raise TypeError(
+        raise WrongResultError(
             f"a record's timestamp must be an int in ms, not {type(timestamp).__name__} "
             f"{timestamp!r:.80}"
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from operators.elements import RecordBatch, SideBatch, StreamElement
+from operators.errors import WrongResultError
 from operators.output_tag import OutputTag
 from statebackends.mutability import copy_value
 
@@ -31,7 +32,7 @@ class Outputs:
     def take(self, *, timed: bool) -> list[StreamElement]:
         """What was collected, main output first; without timestamps unless `timed`.
 
-        Raises `TypeError` for a tuple that begins with an `OutputTag` and is not a pair.
+        Raises `WrongResultError` for a tuple that begins with an `OutputTag` and is not a pair.
         """
         if not self.values:
             return []
@@ -58,7 +59,7 @@ def _sorted_out(
     for index in tagged:
         output = values[index]
         if len(output) != 2:
-            raise TypeError(
+            raise WrongResultError(
                 f"an output that begins with an OutputTag is a pair of tag and value, "
                 f"not {len(output)} values: write `yield tag, value`"
             )
@@ -82,7 +83,7 @@ def _sorted_out(
 def outputs_in(result: object, method: str) -> Iterable[object]:
     """What a user function returned, as the iterable of outputs that it is meant to be.
 
-    Raises `TypeError` for values that are iterable but hardly meant so (str, bytes, tuples,
+    Raises `WrongResultError` for values that are iterable but hardly meant so (str, bytes, tuples,
     mappings), for coroutines and for what is not iterable at all.
     """
     if result is None or (isinstance(result, tuple) and not result):
@@ -91,7 +92,7 @@ def outputs_in(result: object, method: str) -> Iterable[object]:
         refuse_coroutines([result], method)
     doubtful = isinstance(result, str | bytes | bytearray | tuple | Mapping)
     if doubtful or not isinstance(result, Iterable):
-        raise TypeError(
+        raise WrongResultError(
             f"{method} must return None or an iterable of outputs, not {type(result).__name__}: "
             f"write `yield {result!r:.80}`, or return a list"
         )
@@ -99,11 +100,11 @@ def outputs_in(result: object, method: str) -> Iterable[object]:
 
 
 def refuse_coroutines(results: Iterable[object], method: str) -> NoReturn:
-    """Raises TypeError about `method`; closes the coroutines, so that Python does not warn."""
+    """Raises WrongResultError; closes the coroutines, so that Python does not warn of them."""
     for result in results:
         if inspect.iscoroutine(result):
             result.close()
-    raise TypeError(
+    raise WrongResultError(
         f"{method} returned a coroutine: async user functions are not supported yet; give back"
         " the value itself"
     )

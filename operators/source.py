@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from operators.errors import WrongResultError
+
 if TYPE_CHECKING:
     from operators.metrics import MetricGroup
     from statebackends.clock import Clock
@@ -32,11 +34,14 @@ class Boundedness(Enum):
 class SplitBatch:
     """Records of one split, in its order, as a reader hands them out.
 
-    * `timestamps`: the source's own timestamps in ms (Kafka's record timestamps), or None.
+    * `timestamps`: the source's own timestamps in ms (Kafka's record timestamps), one for each
+      value, or None.
     * `split`: the split's name; each split has a watermark of its own. None: the whole reader
       is one split.
     * `origin`: names the place of a record by its index, for error messages.
     * `side`: for records that go to a side output instead: (tag, values).
+
+    Raises `WrongResultError` for values that are no list, or another number of timestamps.
     """
 
     __slots__ = ("origin", "side", "split", "timestamps", "values")
@@ -49,6 +54,13 @@ class SplitBatch:
         origin: Callable[[int], str] | None = None,
         side: list[tuple[str, object]] | None = None,
     ) -> None:
+        if type(values) is not list:
+            raise WrongResultError(f"SplitBatch takes a list of values, not {values!r:.80}")
+        if timestamps is not None and len(timestamps) != len(values):
+            raise WrongResultError(
+                f"SplitBatch takes a timestamp for each value: {len(values)} values,"
+                f" {len(timestamps)} timestamps"
+            )
         self.values = values
         self.timestamps = timestamps
         self.split = split

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+from operators.connector_results import awaited, wrong_object
 from operators.elements import RecordBatch, SideBatch, StreamElement
 from operators.event_time import EventTime
 from operators.metrics import MetricGroup
@@ -72,14 +73,18 @@ class SourceOperator(StreamOperator):
         if not self._announces:
             self._event_time.open_split(None)
         context.metrics.gauge("split_watermarks", self._watermarks_by_split)
-        self._reader = self._source.create_reader(
+        reader = self._source.create_reader(
             ReaderContext(context, self._available, self._split_opened, self._split_closed)
         )
-        self._reader.initialize_state()
+        if not isinstance(reader, SourceReader):
+            raise wrong_object(self._source, "create_reader", "a SourceReader", reader)
+        self._reader = reader
+        reader.initialize_state()
 
     async def start(self) -> None:
         """Connects the reader and starts the periodic emission."""
-        await self._running().start()
+        reader = self._running()
+        await awaited(reader.start(), reader, "start")
         if self._event_time.emits:
             self._ticked_ms = self.context.clock.now_ms()
             interval_ms = self.context.auto_watermark_interval_ms
@@ -110,7 +115,7 @@ class SourceOperator(StreamOperator):
     async def close_async(self) -> None:
         """Closes the reader if there is one."""
         if self._reader is not None:
-            await self._reader.close()
+            await awaited(self._reader.close(), self._reader, "close")
 
     def process_batch(self, batch: RecordBatch) -> Work:
         """Raises `TypeError`: a source has no input."""
@@ -125,7 +130,7 @@ class SourceOperator(StreamOperator):
         self._waiting = True
         reader = self._reader
         assert reader is not None, "the reader is made in initialize_state"
-        polled = reader.poll(records_max)
+        polled: object = reader.poll(records_max)
         if isinstance(polled, SplitBatch):
             self._waiting = False
             self.origin = polled.origin
@@ -141,6 +146,9 @@ class SourceOperator(StreamOperator):
             if self._periodic is not None:
                 self._periodic.stop()
             return polled
+        if polled is not InputStatus.NOTHING_AVAILABLE:
+            wanted = "a SplitBatch or an InputStatus"
+            raise wrong_object(reader, "poll", wanted, polled)
         status = self._split_changes()
         if status or not self._waiting:
             self._waiting = False

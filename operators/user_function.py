@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 from operator import length_hint
 
+from operators.errors import WrongResultError
 from operators.functions import Function
 from operators.runtime_context import RuntimeContext
 from operators.stream_operator import StreamOperator
@@ -31,7 +32,7 @@ class UserFunctionOperator(StreamOperator):
             result: object = self.function.open(RuntimeContext(self.context))  # type: ignore[func-returns-value]  # an async open returns a coroutine
             if inspect.iscoroutine(result):
                 result.close()
-                raise TypeError(
+                raise WrongResultError(
                     f"{type(self.function).__name__}.open is async: "
                     "async user functions are not supported yet"
                 )

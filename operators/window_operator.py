@@ -20,6 +20,7 @@ from operators.elements import (
     StreamElement,
     Watermark,
 )
+from operators.errors import WrongResultError, WrongTimestampError
 from operators.functions import Function
 from operators.output_tag import OutputTag
 from operators.outputs import Outputs, detached, outputs_in
@@ -252,7 +253,7 @@ class WindowOperator(StreamOperator, Generic[V]):
     ) -> Iterator[StreamElement]:
         """Fires and purges as the trigger said; `last`: the window is removed right after."""
         if type(result) is not TriggerResult:
-            raise TypeError(f"a trigger must return a TriggerResult, not {result!r:.80}")
+            raise WrongResultError(f"a trigger must return a TriggerResult, not {result!r:.80}")
         contents = self._contents_of(window)
         if contents is ABSENT:
             return
@@ -335,12 +336,12 @@ class WindowOperator(StreamOperator, Generic[V]):
 def check_timestamp(value: object, timestamp: int | None) -> None:
     """Raises `ValueError` naming the record unless its timestamp can be placed in a window."""
     if timestamp is None or timestamp == MIN_TIMESTAMP:
-        raise ValueError(
+        raise WrongTimestampError(
             f"the record {value!r:.200} has no timestamp: assign one with "
             "WatermarkStrategy.with_timestamp_assigner, or use processing-time windows"
         )
     if not -RECORD_TIMESTAMP_LIMIT < timestamp < RECORD_TIMESTAMP_LIMIT:
-        raise ValueError(
+        raise WrongTimestampError(
             f"the timestamp {timestamp} of the record {value!r:.200} is beyond "
             f"+-{RECORD_TIMESTAMP_LIMIT} ms; is it in another unit?"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from typing import Protocol
 
 from operators.elements import CheckpointBarrier
@@ -14,8 +15,8 @@ from runtime.checkpoint_driver import CheckpointDriver
 from runtime.checkpoint_messages import AttemptId, Decline, SubtaskId
 from runtime.config import JobConfig
 from runtime.deployment import AttemptListener, Deployment, DeploymentSettings, deploy
-from runtime.enumerators import SplitEnumerators
-from runtime.errors import OperatorFailure
+from runtime.enumerators import SplitEnumerators, discovery_failure
+from runtime.errors import USER_FAILURES, is_own_cancellation, summary
 from runtime.job_folder import JobFolder
 from runtime.joint_fork import ChildSlots
 from runtime.plan import ExecutionPlan, PlannedOperator
@@ -68,6 +69,8 @@ class Attempt(AttemptListener):
         self.deployment = Deployment()
         self.running = False
         """All operators are open."""
+        self._opened_all = False
+        self._discovered = False
         self._plan = plan
         self._observer = observer
         self._restored = restored
@@ -114,13 +117,23 @@ class Attempt(AttemptListener):
         """The operators of all tasks."""
         return [node for task in self.deployment.tasks.values() for node in task.nodes]
 
+    @property
+    def ran(self) -> bool:
+        """Whether it has got through its start: all is open and connected."""
+        return self._opened_all and self._discovered
+
     async def run(self) -> None:
         """Returns when every task has ended (or after `cancel`); raises the first failure."""
         try:
             self.deployment = deploy(self._plan, self._settings, self, self._restored)
             for task in self.deployment.tasks.values():
                 self.supervisor.spawn(self._run_task(task), task.name, context=task.context)
-            self.supervisor.spawn(self._run_enumerators(), "split enumerators", background=True)
+            self.supervisor.spawn(
+                self._run_enumerators(),
+                "split enumerators",
+                background=True,
+                context=self._enumerators.context,
+            )
             if self.driver is not None:
                 self.supervisor.spawn(self.driver.run(), "checkpoints", background=True)
             await self.supervisor.run()
@@ -138,14 +151,16 @@ class Attempt(AttemptListener):
             task.stop_source()
         self.driver.request_final()
 
-    def _spawn_background(self, coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        return self.supervisor.spawn(coroutine, background=True)
+    def _spawn_background(
+        self, coroutine: Coroutine[object, object, None], context: Context | None = None
+    ) -> asyncio.Task[None]:
+        return self.supervisor.spawn(coroutine, background=True, context=context)
 
     async def _run_task(self, task: Task) -> None:
         await task.open()
         self._opened += 1
         if self._opened == len(self.deployment.tasks):
-            self.running = True
+            self.running = self._opened_all = True
             freeze_started_objects()
             if self.driver is not None:
                 self.driver.start()
@@ -156,29 +171,41 @@ class Attempt(AttemptListener):
 
     async def _run_enumerators(self) -> None:
         await self._enumerators.start()
+        self._discovered = True
         for operator, run in self._enumerators.runs():
             name = f"split enumerator of {operator.name}"
-            self.supervisor.spawn(self._run_enumerator(operator, run), name, background=True)
+            self.supervisor.spawn(
+                self._run_enumerator(operator, run),
+                name,
+                background=True,
+                context=self._enumerators.context,
+            )
 
     async def _run_enumerator(
         self, operator: PlannedOperator, run: Callable[[], Coroutine[object, object, None]]
     ) -> None:
         try:
             await run()
-        except Exception as error:
+        except USER_FAILURES as error:
+            if is_own_cancellation(error):
+                raise
             self.enumerator_failed(operator, error)
 
     async def _close(self) -> None:
         """Closes what was opened, in bounded time, whatever happened before."""
         self.running = False
         await self._close_within("operators", self._close_tasks())
-        await self._close_within("split enumerators", self._enumerators.close())
+        await self._close_within("split enumerators", self._close_enumerators())
         if self.driver is not None:
             # Not bounded: which checkpoint is the newest must be known before the next attempt,
             # and each write to storage has a bound of its own (the disk answers or fails).
             await self.driver.close()
         for backend in self.deployment.backends:
             backend.close()
+
+    async def _close_enumerators(self) -> None:
+        closing = self._enumerators.close()
+        await asyncio.get_running_loop().create_task(closing, context=self._enumerators.context)
 
     async def _close_tasks(self) -> None:
         loop = asyncio.get_running_loop()
@@ -195,8 +222,10 @@ class Attempt(AttemptListener):
                 await closing
         except TimeoutError:
             logger.error("closing the %s took longer than %g s", what, CLOSE_SECONDS)
-        except Exception as error:
-            logger.error("closing the %s: %s: %s", what, type(error).__name__, error)
+        except USER_FAILURES as error:
+            if is_own_cancellation(error):
+                raise
+            logger.error("closing the %s: %s", what, summary(error))
 
     # -- SplitDelivery -------------------------------------------------------------------------
 
@@ -210,15 +239,7 @@ class Attempt(AttemptListener):
 
     def enumerator_failed(self, source: PlannedOperator, error: BaseException) -> None:
         """The attempt fails with the error of a source's enumerator."""
-        failure = OperatorFailure(
-            operator=source.name,
-            uid=source.uid,
-            subtask_index=0,
-            parallelism=source.parallelism,
-            doing="discovering splits",
-        )
-        failure.__cause__ = error
-        self.supervisor.fail(failure)
+        self.supervisor.fail(discovery_failure(source, error))
 
     # -- AttemptListener -----------------------------------------------------------------------
 

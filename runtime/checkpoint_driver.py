@@ -33,6 +33,7 @@ from runtime.checkpoint_messages import (
 )
 from runtime.checkpoint_metadata import collect_metadata
 from runtime.enumerators import SplitEnumerators
+from runtime.errors import USER_FAILURES, summary
 from runtime.job_folder import JobFolder, SupersededError
 from runtime.plan import Vertex
 from statebackends.clock import Clock, ScheduledCall
@@ -307,8 +308,8 @@ class CheckpointDriver:
                 continue
             try:
                 states = self._enumerators.cut(checkpoint_id)
-            except Exception as error:
-                text = f"{type(error).__name__}: {error}"
+            except USER_FAILURES as error:
+                text = summary(error)
                 logger.exception("checkpoint %d: an enumerator could not be cut", checkpoint_id)
                 self._perform(self.coordinator.cut_failed(self._now(), checkpoint_id, text))
                 continue

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from operators.graph import Partitioning
@@ -31,7 +31,7 @@ from runtime.subtask_checkpoints import (
     SubtaskCheckpoints,
 )
 from runtime.task import RECORDS_MAX, Task
-from runtime.task_contracts import TaskListener
+from runtime.task_contracts import Spawn, TaskListener
 from runtime.turn import LoopTurn, Wakeup
 from statebackends.backend import KeyedStateBackend, KeyedStateBackendFactory
 from statebackends.clock import Clock
@@ -75,7 +75,7 @@ class DeploymentSettings:
     clock: Clock
     turn: LoopTurn
     backend: KeyedStateBackendFactory
-    spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+    spawn: Spawn
     auto_watermark_interval_ms: int = 200
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     channel_capacity: int = CAPACITY_RECORDS
@@ -304,7 +304,7 @@ class _Deployer:
                 slots=settings.slots,
                 forks=self._forks,
                 resume=task.resume,
-                spawn=settings.spawn,
+                spawn=partial(settings.spawn, context=task.context),
                 inline_entries_max=settings.inline_entries_max,
                 passive=task.restored_finished,
             )

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import Context, copy_context
 from typing import Protocol
 
+from operators.connector_results import awaited, wrong_object
 from operators.source import SplitEnumerator, SplitEnumeratorContext
 from runtime.checkpoint_messages import SubtaskId
+from runtime.errors import USER_FAILURES, OperatorFailure, is_own_cancellation
 from runtime.plan import PlannedOperator, Vertex
 from statebackends.clock import Clock
 
@@ -72,8 +75,13 @@ class EnumeratorHost(SplitEnumeratorContext):
 
     def _create(self, state: bytes | None) -> SplitEnumerator | None:
         source = self.operator.source
-        enumerator = None if source is None else source.create_enumerator(self)
-        if enumerator is not None and state is not None:
+        enumerator: object = None if source is None else source.create_enumerator(self)
+        if enumerator is None:
+            return None
+        if not isinstance(enumerator, SplitEnumerator):
+            wanted = "a SplitEnumerator or None"
+            raise wrong_object(source, "create_enumerator", wanted, enumerator)
+        if state is not None:
             enumerator.restore_state(state)
         return enumerator
 
@@ -126,6 +134,19 @@ class EnumeratorHost(SplitEnumeratorContext):
         return any(held.deliveries for held in self._held.values())
 
 
+def discovery_failure(source: PlannedOperator, error: BaseException) -> OperatorFailure:
+    """The failure of a source whose enumerator failed with `error`."""
+    failure = OperatorFailure(
+        operator=source.name,
+        uid=source.uid,
+        subtask_index=0,
+        parallelism=source.parallelism,
+        doing="discovering splits",
+    )
+    failure.__cause__ = error
+    return failure
+
+
 class SplitEnumerators:
     """All enumerators of one attempt, by the uid of their source.
 
@@ -142,6 +163,8 @@ class SplitEnumerators:
         finished: Callable[[str], bool] = lambda _: False,
     ) -> None:
         restored = states or {}
+        self.context: Context = copy_context()
+        """In which `start`, the runs and `close` are to be awaited: that of all enumerators."""
         self.hosts: dict[str, EnumeratorHost] = {}
         for vertex in vertices:
             uid = vertex.head.uid
@@ -154,15 +177,17 @@ class SplitEnumerators:
         self._idle = {uid for uid in self.hosts if finished(uid)}
 
     async def start(self) -> None:
-        """The first discoveries, one after the other; those of finished sources are left out."""
+        """The first discoveries, one after the other; those of finished sources are left out.
+
+        Raises `OperatorFailure` around what an enumerator raised.
+        """
         for uid, enumerator in self._active():
             try:
-                await enumerator.start()
-            except Exception as error:
-                error.add_note(
-                    f"while the source {self.hosts[uid].operator.name!r} discovered splits"
-                )
-                raise
+                await awaited(enumerator.start(), enumerator, "start")
+            except USER_FAILURES as error:
+                if is_own_cancellation(error):
+                    raise
+                raise discovery_failure(self.hosts[uid].operator, error) from error
 
     def runs(self) -> list[tuple[PlannedOperator, Callable[[], Coroutine[object, object, None]]]]:
         """The `run` coroutine functions of the enumerators, for the supervisor to await."""
@@ -170,12 +195,14 @@ class SplitEnumerators:
 
     async def close(self) -> None:
         """Closes every enumerator; the first failure is raised after all were tried."""
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
         for host in self.hosts.values():
             if host.enumerator is not None:
                 try:
                     await host.enumerator.close()
-                except Exception as error:
+                except USER_FAILURES as error:
+                    if is_own_cancellation(error):
+                        raise
                     failures.append(error)
         if failures:
             raise failures[0]

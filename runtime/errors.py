@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from operators.advice import advice_about
 
 ERROR_TEXT_MAX = 500
 """Longest text of an exception in a sentence; the traceback below has the whole of it."""
 
-USER_FAILURES = (Exception, SystemExit)
-"""What a failing user function raises; one that calls `sys.exit` fails the job like any other."""
+USER_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
+"""What a failing user function raises; one that calls `sys.exit` fails the job like any other.
+
+A `CancelledError` comes out of one that awaits a task of its own after cancelling it. Where the
+coroutine at hand may be cancelled itself, `is_own_cancellation` tells the two apart.
+"""
 
 
 class ConfigurationError(ValueError):
@@ -65,6 +71,18 @@ class OperatorFailure(Exception):
         advice = advice_about(cause)
         sentence = f"{self}: {type(cause).__name__}({error_text(cause)})"
         return f"{sentence}: {advice}" if advice else sentence
+
+
+def is_own_cancellation(error: BaseException) -> bool:
+    """Whether `error` is the cancellation of the coroutine at hand, not one within user code."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # No loop runs: the coroutine is driven by hand.
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def summary(error: BaseException) -> str:

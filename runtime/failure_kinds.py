@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from operators.errors import PermanentError
-from runtime.errors import OperatorFailure, error_text
+from operators.errors import PermanentError, UnreachableError
+from runtime.errors import JobExecutionError, OperatorFailure, error_text
 from statebackends.errors import CheckpointStorageError, CorruptCheckpointError, StateError
 
 
@@ -16,10 +16,23 @@ def describe_failure(error: BaseException) -> str:
     return f"with {type(error).__name__}: {error_text(error)}"
 
 
-def is_permanent(error: BaseException) -> bool:
-    """Whether the next start would fail in the same way for sure."""
+def job_failure(job_name: str, error: BaseException) -> JobExecutionError:
+    """The end of the job: the user's exception is the cause, what else failed is noted."""
+    failed = JobExecutionError(f"job {job_name!r} failed {describe_failure(error)}")
+    failed.__cause__ = user_cause(error)
+    if isinstance(error, OperatorFailure):
+        # The cause is the user's exception, which does not have them.
+        for note in getattr(error, "__notes__", ()):
+            failed.add_note(note)
+    return failed
+
+
+def is_permanent(error: BaseException, *, ran: bool) -> bool:
+    """Whether the next start would fail in the same way; `ran`: one got as far as to run."""
     if isinstance(error, CheckpointStorageError | CorruptCheckpointError):
         return False
+    if isinstance(error, UnreachableError) and not ran:
+        return True
     return isinstance(error, PermanentError | StateError)
 
 

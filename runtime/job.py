@@ -14,8 +14,8 @@ from runtime.checkpoint import CheckpointCoordinator
 from runtime.checkpoint_messages import AttemptId
 from runtime.clock import turn_seconds
 from runtime.config import JobConfig
-from runtime.errors import ConfigurationError, JobExecutionError, OperatorFailure, RecoveryError
-from runtime.failure_kinds import describe_failure, is_permanent, user_cause
+from runtime.errors import ConfigurationError, JobExecutionError, RecoveryError
+from runtime.failure_kinds import describe_failure, is_permanent, job_failure, user_cause
 from runtime.failure_report import format_failure
 from runtime.job_folder import FileSystemJobFolder, JobFolder, RunStatus
 from runtime.job_result import JobStatistics, JobStatus
@@ -67,6 +67,7 @@ class JobRun:
         self._strategy: RestartStrategy | None = None
         self._status = JobStatus.CREATED
         self._stopping = False
+        self._ran = False
         self._stop_timeout: ScheduledCall | None = None
         self._stop_wanted = asyncio.Event()
         self._restarts = 0
@@ -93,10 +94,11 @@ class JobRun:
         if attempt.driver is None or not attempt.running:
             attempt.cancel()
             return
-        attempt.stop_with_checkpoint()
         clock, timeout_ms = self._clock, self._config.stop.stop_timeout_ms
         assert clock is not None
+        # Before all else: it ends the job also if what follows fails.
         self._stop_timeout = clock.call_at(clock.now_ms() + timeout_ms, self._stop_timed_out)
+        attempt.stop_with_checkpoint()
 
     def cancel(self) -> None:
         """Ends the job without a final checkpoint."""
@@ -264,6 +266,7 @@ class JobRun:
             with BlockedLoopWatchdog(clock, self._attempt, enabled=self._watched):
                 await self._attempt.run()
         finally:
+            self._ran = self._ran or self._attempt.ran
             counted = count_records(self._attempt.nodes)
             before = self._records_before
             self._records_before = (before[0] + counted[0], before[1] + counted[1])
@@ -348,7 +351,7 @@ class JobRun:
     def _may_restart(self, plan: ExecutionPlan, error: Exception) -> bool:
         strategy = self._strategy
         assert strategy is not None
-        if not strategy.can_restart or is_permanent(user_cause(error)):
+        if not strategy.can_restart or is_permanent(user_cause(error), ran=self._ran):
             return False
         for operator in plan.operators:
             if operator.source is not None and not operator.source.replayable:
@@ -379,13 +382,7 @@ class JobRun:
         logger.info("job %r %s", self._config.name, start.text)
 
     def _failed(self, error: Exception) -> JobExecutionError:
-        failed = JobExecutionError(f"job {self._config.name!r} failed {describe_failure(error)}")
-        failed.__cause__ = user_cause(error)
-        if isinstance(error, OperatorFailure):
-            # The cause is the user's exception, which does not have them.
-            for note in getattr(error, "__notes__", ()):
-                failed.add_note(note)
-        return failed
+        return job_failure(self._config.name, error)
 
 
 def _turn_ended() -> None:

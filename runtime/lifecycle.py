@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.chain import ChainNode
-from runtime.errors import USER_FAILURES
+from runtime.errors import USER_FAILURES, is_own_cancellation
 
 
 async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) -> None:
@@ -25,6 +25,8 @@ async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) 
             operator.open()
             await operator.start()
         except USER_FAILURES as error:
+            if is_own_cancellation(error):
+                raise
             raise node.failure(error, doing="opening") from error
 
 
@@ -34,6 +36,8 @@ async def finish_operators(nodes: Sequence[ChainNode]) -> None:
         try:
             await node.operator.finish()
         except USER_FAILURES as error:
+            if is_own_cancellation(error):
+                raise
             raise node.failure(error, doing="finishing") from error
 
 
@@ -48,6 +52,8 @@ async def close_operators(nodes: Sequence[ChainNode]) -> list[Exception]:
         try:
             await node.operator.close_async()
         except USER_FAILURES as error:
+            if is_own_cancellation(error):
+                raise
             errors.append(node.failure(error, doing="closing"))
     return errors
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from operators.elements import CheckpointBarrier
 from runtime.chain import ChainNode
-from runtime.errors import error_text
+from runtime.errors import USER_FAILURES, is_own_cancellation, summary
 from runtime.fork_snapshot import SnapshotChildError, can_fork
 from runtime.joint_fork import ChildSlots, ForkPart, JointFork
 from statebackends.backend import KeyedSnapshot
@@ -93,7 +93,7 @@ class SubtaskCheckpoints:
         try:
             cuts = [self._cut_operator(node, checkpoint_id) for node in self._nodes]
             writing, waits = self._begin_writing(checkpoint_id, cuts)
-        except Exception as error:
+        except USER_FAILURES as error:
             self._replies.declined(checkpoint_id, _reason(error))
             return False
         work = self._spawn(self._finish(checkpoint_id, writing, finished=finished))
@@ -189,7 +189,9 @@ class SubtaskCheckpoints:
         for node in () if self._passive else self._nodes:
             try:
                 await node.operator.flush(checkpoint_id)
-            except Exception as error:
+            except USER_FAILURES as error:
+                if is_own_cancellation(error):
+                    raise
                 doing = f"flushing for checkpoint {checkpoint_id}"
                 self._replies.failed(node.failure(error, doing=doing))
                 return
@@ -216,5 +218,5 @@ def _reason(error: BaseException) -> str:
     return (
         str(error)
         if isinstance(error, StateError | OSError | SnapshotChildError)
-        else f"{type(error).__name__}: {error_text(error)}"
+        else summary(error)
     )

@@ -111,12 +111,21 @@ class Supervisor:
             asked = task.cancelling() > 0 and (self._cancelling or members is self._background)
             if not asked:
                 name = task.get_name()
-                self._failures.append(
-                    RuntimeError(f"{name!r} was cancelled by another than its job")
-                )
+                failure = RuntimeError(f"{name!r} was cancelled by another than its job")
+                failure.__cause__ = _cancellation_of(task)
+                self._failures.append(failure)
         elif (error := task.exception()) is not None:
             self._failures.append(error)
         self._changed.set()
+
+
+def _cancellation_of(task: asyncio.Task[None]) -> BaseException:
+    """What a cancelled task ended with: its traceback shows where."""
+    try:
+        task.result()
+    except asyncio.CancelledError as cancelled:
+        return cancelled
+    raise AssertionError(f"{task.get_name()!r} is not cancelled")
 
 
 def _describe(stuck: set[asyncio.Task[None]], seconds: float) -> str:

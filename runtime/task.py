@@ -23,6 +23,7 @@ from runtime.aligner import Alignment, BarrierAligner
 from runtime.chain import ChainNode, Unfinished
 from runtime.channel import Channel, OutputRoom
 from runtime.checkpoint_messages import SubtaskId
+from runtime.errors import USER_FAILURES
 from runtime.exchange import ControlElement, RecordWriter
 from runtime.fusion import fuse
 from runtime.gate import InputGate
@@ -155,9 +156,8 @@ class Task:
         self.mailbox.close()
         if self.cut is not None:
             self.cut.close()
-        for work in self._stack:
-            work.close()
-        self._stack.clear()
+        while self._stack:
+            self._stack.pop().close()
         return [] if self.restored_finished else await close_operators(self.nodes)
 
     def _work(self) -> Generator[None, None, None]:
@@ -266,7 +266,7 @@ class Task:
             return False
         try:
             polled = source.poll(unit.records)
-        except Exception as error:
+        except USER_FAILURES as error:
             raise head.failure(error, doing="reading its source") from error
         if polled is InputStatus.NOTHING_AVAILABLE:
             return False

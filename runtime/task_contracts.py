@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Protocol
 
 from operators.elements import CheckpointBarrier
 
 if TYPE_CHECKING:
+    import asyncio
+    from contextvars import Context
+
     from runtime.task import Task
 
 
@@ -25,6 +29,15 @@ class CheckpointCut(Protocol):
 
     def close(self) -> None:
         """Stops what runs beside the task."""
+
+
+class Spawn(Protocol):
+    """Starts work beside the tasks; its failure is that of the attempt."""
+
+    def __call__(
+        self, coroutine: Coroutine[object, object, None], context: Context | None = None
+    ) -> asyncio.Task[None]:
+        """Runs it in `context`, or in a copy of the present one."""
 
 
 class TaskListener(Protocol):

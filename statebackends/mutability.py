@@ -43,11 +43,13 @@ def is_immutable(value: object) -> bool:
     cls = type(value)
     if cls in IMMUTABLE_TYPES:
         return True
-    if isinstance(value, tuple | frozenset):
+    # Named or not; of a class that gives its objects attributes, those can be set.
+    if isinstance(value, tuple | frozenset) and cls.__dictoffset__ == 0:
         return IMMUTABLE_TYPES.issuperset(map(type, value)) or all(map(is_immutable, value))
     if isinstance(value, enum.Enum | type):
         return True
-    params = getattr(cls, "__dataclass_params__", None)
+    # Of the class itself: one that is derived from a frozen one may add attributes.
+    params = vars(cls).get("__dataclass_params__")
     if params is not None and params.frozen:
         fields: dict[str, object] = getattr(cls, "__dataclass_fields__", {})
         return all(is_immutable(getattr(value, name, None)) for name in fields)
@@ -84,7 +86,7 @@ def note_mutable(value: object, touched: list[object]) -> None:
     """Appends `value` to `touched` if it can change, of a tuple its elements that can."""
     if type(value) in IMMUTABLE_TYPES:
         return
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and type(value).__dictoffset__ == 0:
         for element in value:
             note_mutable(element, touched)
     elif not is_immutable(value):

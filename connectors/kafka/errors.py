@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from operators.errors import PermanentError
+from operators.errors import PermanentError, UnreachableError
 
 
 class KafkaConnectorError(RuntimeError):
     """A source or sink of Kafka cannot go on; it fails the job."""
 
 
-class KafkaUnreachableError(KafkaConnectorError):
+class KafkaUnreachableError(KafkaConnectorError, UnreachableError):
     """No broker answered within the configured time."""
 
 

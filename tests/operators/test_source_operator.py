@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from operators.elements import ACTIVE, IDLE, Watermark
+from operators.errors import WrongResultError
 from operators.event_time import RECORDS_BETWEEN_WATERMARKS_MAX
 from operators.source import (
     Boundedness,
@@ -308,6 +309,63 @@ async def test_a_split_that_is_opened_again_starts_anew() -> None:
     assert source.tick() == []
     assert source.poll(records(60, split="a")) == [("r60", 60)]
     assert source.tick() == [Watermark(59)]
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], (), None, "r", (n for n in range(2))], ids=repr)
+async def test_what_is_no_batch_and_no_status_is_refused(wrong: Any) -> None:
+    """Its elements would be lost, or taken for something else."""
+    run = await running()
+    run.reader.poll = lambda records_max: wrong  # type: ignore[method-assign]  # wrong on purpose
+    with pytest.raises(
+        WrongResultError, match=r"ScriptReader\.poll\(\) has to return a SplitBatch"
+    ):
+        run.poll()
+
+
+async def test_a_reader_that_polls_by_coroutine_is_refused() -> None:
+    """Without a warning that nobody awaited it."""
+
+    async def poll(records_max: int) -> SplitBatch:
+        return records(1)
+
+    run = await running()
+    run.reader.poll = poll  # type: ignore[method-assign, assignment]  # wrong on purpose
+    with pytest.raises(WrongResultError, match=r"poll\(\) has to return .* write it with def"):
+        run.poll()
+
+
+@pytest.mark.parametrize("timestamps", [[], [1], [1, 2, 3]], ids=len)
+def test_a_batch_has_a_timestamp_for_each_value(timestamps: list[int | None]) -> None:
+    """Records without one would be lost on the way."""
+    with pytest.raises(WrongResultError, match=rf"2 values, {len(timestamps)} timestamps"):
+        SplitBatch(["a", "b"], timestamps)
+
+
+def test_a_batch_takes_a_list() -> None:
+    """What is no list could not be joined with other batches."""
+    with pytest.raises(WrongResultError, match="a list of values"):
+        SplitBatch((1, 2))  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_source_that_makes_no_reader_is_refused() -> None:
+    """The class itself is the usual mistake."""
+
+    class Classes(ScriptSource):
+        def create_reader(self, context: SourceReaderContext) -> Any:
+            return ScriptReader
+
+    with pytest.raises(WrongResultError, match=r"Classes\.create_reader\(\) .* a SourceReader"):
+        Running(Classes(), MONOTONOUS)
+
+
+@pytest.mark.parametrize("method", ["start", "close"])
+async def test_a_reader_that_starts_or_closes_by_def_is_refused(method: str) -> None:
+    """It has to be awaited."""
+    run = Running(ScriptSource(), MONOTONOUS)
+    setattr(run.reader, method, lambda: None)
+    called = run.operator.start if method == "start" else run.operator.close_async
+    with pytest.raises(WrongResultError, match=rf"{method}\(\) .* async def"):
+        await called()
 
 
 def test_a_source_has_no_input() -> None:

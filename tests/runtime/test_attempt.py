@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Token
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from runtime import attempt as attempt_module
 from runtime.errors import JobExecutionError
 from runtime.job_result import JobStatus
 from tests.runtime.job_rig import CHECKPOINTS, Job, Numbers, tries, until
+from tests.runtime.traced_function import SPAN
 
 
 class Discovery(SplitEnumerator):
@@ -80,11 +82,10 @@ async def test_a_failing_discovery_fails_the_job_naming_its_source() -> None:
 
 
 async def test_a_failing_first_discovery_fails_the_job_naming_its_source() -> None:
-    """The error is the connector's own, which knows address and setting; a note has the name."""
+    """As one that fails later."""
     source = Discovered("start")
-    with pytest.raises(JobExecutionError, match="no broker") as failed:
+    with pytest.raises(JobExecutionError, match=r"numbers'.*discovering splits.*no broker"):
         await Job(source=source).end()
-    assert "numbers'" in str(getattr(failed.value.__cause__, "__notes__", ""))
     assert source.closed == 1
 
 
@@ -108,6 +109,83 @@ async def test_a_failure_of_closing_does_not_hide_the_first_one(
         await Job(fail, sink=Closing(close)).end()
     assert "cannot close" in caplog.text
     assert "'sink'" in caplog.text
+
+
+async def cancelled_within() -> None:
+    """What awaiting a task of one's own gives after it was cancelled."""
+    own = asyncio.ensure_future(asyncio.Event().wait())
+    own.cancel()
+    await own
+
+
+async def test_a_cancellation_within_closing_changes_nothing_but_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first failure stays the cause, a restart comes, everything else is closed."""
+    failures = [ValueError("once")]
+    source = Discovered()
+
+    def fail_once(value: int) -> int:
+        if failures:
+            raise failures.pop()
+        return value
+
+    sink = Closing(cancelled_within)
+    job = Job(fail_once, source=source, sink=sink, checkpoints=CHECKPOINTS, restart=tries(1))
+    job.start()
+    await until(lambda: len(job.results) == 5 and job.checkpoint() > 0)
+    job.run.request_stop()
+    await job.end()
+    assert job.status is JobStatus.CANCELED
+    assert source.closed == 2
+    assert caplog.text.count("operator 'sink'") == 2
+    with pytest.raises(JobExecutionError, match="user code"):
+        await Job(fail, sink=sink).end()
+
+
+@pytest.mark.parametrize("failing", ["start", "run", "close"])
+async def test_a_cancellation_within_a_discovery_is_its_failure(
+    failing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It neither looks like a stop nor keeps the rest from being closed."""
+    monkeypatch.setattr(Discovery, failing, lambda self: cancelled_within())
+    if failing == "close":
+        with pytest.raises(JobExecutionError, match="user code"):
+            await Job(fail, source=Discovered()).end()
+        assert "closing the split enumerators: CancelledError" in caplog.text
+    else:
+        with pytest.raises(JobExecutionError, match=r"numbers'.*discovering splits.*Cancelled"):
+            await Job(source=Discovered()).end()
+
+
+async def test_all_of_a_discovery_shares_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of its start is good in its run and in its close."""
+    spans: list[str] = []
+    tokens: list[Token[str]] = []
+
+    async def start(self: Discovery) -> None:
+        tokens.append(SPAN.set("started"))
+
+    async def run(self: Discovery) -> None:
+        spans.append(SPAN.get())
+        SPAN.reset(tokens.pop())
+        tokens.append(SPAN.set("runs"))
+        await asyncio.Event().wait()
+
+    async def close(self: Discovery) -> None:
+        spans.append(SPAN.get())
+        SPAN.reset(tokens.pop())
+        spans.append(SPAN.get())
+
+    monkeypatch.setattr(Discovery, "start", start)
+    monkeypatch.setattr(Discovery, "run", run)
+    monkeypatch.setattr(Discovery, "close", close)
+    job = Job(source=Discovered())
+    job.start()
+    await until(lambda: len(job.results) == 5)
+    job.run.cancel()
+    await job.end()
+    assert spans == ["started", "runs", "nothing"]
 
 
 async def test_closing_that_hangs_keeps_nobody(

@@ -17,6 +17,7 @@ from operators.source import (
 from runtime.checkpoint_messages import SubtaskId
 from runtime.clock import SimulatedClock
 from runtime.enumerators import SplitEnumerators
+from runtime.errors import OperatorFailure
 from runtime.plan import PlannedOperator
 from tests.runtime.planned import planned, vertex
 
@@ -204,7 +205,7 @@ async def test_the_enumerator_of_a_finished_source_only_keeps_its_state() -> Non
 
 
 async def test_a_failed_start_says_whose_it_was() -> None:
-    """The error itself stays what it is."""
+    """The error itself stays what it is, as the cause."""
     hosted = Hosted()
 
     async def start() -> None:
@@ -212,10 +213,10 @@ async def test_a_failed_start_says_whose_it_was() -> None:
 
     hosted.discovery.start = start  # type: ignore[method-assign]  # this one fails
 
-    with pytest.raises(ConnectionError) as failed:
+    with pytest.raises(OperatorFailure, match=r"'operator clicks'.*discovering splits") as failed:
         await hosted.enumerators.start()
 
-    assert "'operator clicks'" in failed.value.__notes__[0]
+    assert isinstance(failed.value.__cause__, ConnectionError)
 
 
 def test_a_failure_is_reported_with_its_source() -> None:

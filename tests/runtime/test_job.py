@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from operators.builtin import CollectSink, IteratorSource
+from operators.errors import UnreachableError
 from operators.functions import MapFunction
 from operators.runtime_context import RuntimeContext
 from operators.sink import SinkWriter, SinkWriterContext
+from operators.source import SplitEnumerator, SplitEnumeratorContext
 from runtime.errors import JobExecutionError
 from runtime.job_folder import InMemoryJobFolder
 from runtime.job_result import JobStatus
@@ -108,6 +110,94 @@ async def test_context_variables_of_a_function_last_from_open_to_close(
     assert job.results == spans
     assert Traced.at_close.pop() == "nothing"
     assert SPAN.get() == "nothing"
+
+
+async def waits() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_what_the_runtime_cannot_take_from_a_function_is_not_tried_again() -> None:
+    """It would be the same after every start."""
+    source = Numbers()
+    job = Job(lambda value: waits(), source=source, restart=tries(3))
+    with pytest.raises(JobExecutionError, match=r"WrongResultError.*coroutine"):
+        await job.end()
+    assert len(source.starts) == 1
+
+
+class Remote(SplitEnumerator):
+    """Reaches its system or not, as the test says."""
+
+    answers: ClassVar[list[bool]] = []
+
+    async def start(self) -> None:
+        self._ask()
+
+    async def run(self) -> None:
+        while True:
+            self._ask()
+            await asyncio.sleep(0)
+
+    def _ask(self) -> None:
+        if self.answers and not self.answers.pop(0):
+            raise UnreachableError("no answer at example:9092")
+
+    def snapshot_state(self) -> bytes:
+        return b""
+
+    def restore_state(self, state: bytes) -> None:
+        return None
+
+
+class FromRemote(Numbers):
+    def create_enumerator(self, context: SplitEnumeratorContext) -> SplitEnumerator:
+        return Remote(context)
+
+
+async def test_a_job_that_never_reached_its_system_is_not_started_again() -> None:
+    """Most likely the address is wrong, and a job that tries on looks as if it ran."""
+    source = FromRemote()
+    Remote.answers[:] = [False]
+    job = Job(source=source, restart=tries(3))
+    with pytest.raises(JobExecutionError, match=r"numbers'.*no answer at example:9092"):
+        await job.end()
+    assert job.run.statistics().restarts == 0
+
+
+async def test_a_job_that_loses_its_system_is_started_again() -> None:
+    """Also if the system does not answer at the first new starts."""
+    source = FromRemote()
+    Remote.answers[:] = [True, True, False, False]
+    job = Job(source=source, restart=tries(3))
+    job.start()
+    await until(lambda: len(source.starts) == 3 and job.status is JobStatus.RUNNING)
+    job.run.cancel()
+    await job.end()
+    assert job.run.statistics().restarts == 2
+
+
+async def test_a_flush_at_a_checkpoint_sees_the_context_of_its_task() -> None:
+    """What `open` set is there, and what the flush sets is there afterwards."""
+    spans: list[str] = []
+
+    class Flushing(CollectSink[Any]):
+        def create_writer(self, context: SinkWriterContext) -> SinkWriter[Any]:
+            writer = super().create_writer(context)
+
+            async def flush(end_of_input: bool) -> None:
+                spans.append(SPAN.get())
+                SPAN.set(f"flush {len(spans)}")
+
+            writer.flush = flush  # type: ignore[method-assign]  # the test's
+            return writer
+
+    job = Job(Traced(reset_at=-1), sink=Flushing(), checkpoints=CHECKPOINTS)
+    job.start()
+    await until(lambda: len(spans) >= 3)
+    job.run.cancel()
+    await job.end()
+    assert spans[:3] == ["opened", "flush 1", "flush 2"]
+    Traced.at_close.clear()
 
 
 async def test_without_checkpoints_a_restart_begins_anew() -> None:

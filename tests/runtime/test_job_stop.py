@@ -10,6 +10,7 @@ import pytest
 
 from operators.builtin import CollectSink, IteratorSource
 from operators.sink import SinkWriter, SinkWriterContext
+from runtime.attempt import Attempt
 from runtime.job_folder import InMemoryJobFolder, RunStatus
 from runtime.job_result import JobStatus
 from runtime.survival_settings import (
@@ -115,6 +116,25 @@ async def test_a_stop_that_takes_too_long_names_the_newest_checkpoint(
         f"did not stop within 50 ms and leaves without a final checkpoint; the newest is {newest}"
         in caplog.text
     )
+
+
+async def test_a_stop_whose_checkpoint_cannot_even_begin_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time runs before anything else is tried."""
+    never = CheckpointSettings(interval_ms=600_000)
+    job = Job(checkpoints=never, stop=StopSettings(stop_timeout_ms=50))
+    job.start()
+    await until(lambda: job.run.statistics().records_out > 0)
+
+    def broken(self: Attempt) -> None:
+        raise RuntimeError("cannot begin")
+
+    monkeypatch.setattr(Attempt, "stop_with_checkpoint", broken)
+    with pytest.raises(RuntimeError, match="cannot begin"):
+        job.run.request_stop()
+    await job.end()
+    assert job.status is JobStatus.CANCELED
 
 
 async def test_a_stop_that_takes_too_long_may_have_no_checkpoint_of_its_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from runtime.chain import ChainNode
 from runtime.errors import OperatorFailure
 from runtime.lifecycle import close_operators, finish_operators, notify_operators, open_operators
 from tests.runtime.chain_parts import context
+from tests.runtime.task_rig import settle
 
 
 class Logged(StreamOperator):
@@ -115,6 +117,64 @@ async def test_every_operator_is_closed_whatever_becomes_of_the_others(failing: 
     assert log == ["a close", "a close_async", "b close", "b close_async"]
     assert "operator 'a'" in str(error)
     assert "closing" in str(error)
+
+
+class AwaitsItsOwn(Logged):
+    """Cancels a task of its own and awaits it, in one of its calls."""
+
+    async def _await_cancelled(self, what: str) -> None:
+        if what == self._failing:
+            own = asyncio.ensure_future(asyncio.Event().wait())
+            own.cancel()
+            await own
+
+    async def start(self) -> None:
+        await self._await_cancelled("start")
+
+    async def finish(self) -> None:
+        await self._await_cancelled("finish")
+
+    async def close_async(self) -> None:
+        self._call("close_async")
+        await self._await_cancelled("await")
+
+
+def awaiting(log: list[str], failing: str) -> list[ChainNode]:
+    return [
+        ChainNode(AwaitsItsOwn("a", log, failing), context("a")),
+        ChainNode(Logged("b", log), context("b")),
+    ]
+
+
+async def test_a_cancellation_within_an_operator_is_its_failure() -> None:
+    """Nobody cancelled the task: it must not look like a stop, and all others are closed."""
+    log: list[str] = []
+    with pytest.raises(OperatorFailure, match=r"'a'.*opening") as failed:
+        await open_operators(awaiting(log, "start"))
+    assert isinstance(failed.value.__cause__, asyncio.CancelledError)
+    with pytest.raises(OperatorFailure, match=r"'a'.*finishing"):
+        await finish_operators(awaiting(log, "finish"))
+    log.clear()
+    (error,) = await close_operators(awaiting(log, "await"))
+    assert log == ["a close", "a close_async", "b close", "b close_async"]
+    assert "operator 'a'" in str(error)
+
+
+async def test_a_cancellation_of_the_task_itself_passes_through() -> None:
+    """It is no failure of the operator that happened to be awaited."""
+
+    class Waits(Logged):
+        async def start(self) -> None:
+            self._call("start")
+            await asyncio.Event().wait()
+
+    log: list[str] = []
+    opening = asyncio.ensure_future(open_operators([ChainNode(Waits("a", log), context("a"))]))
+    await settle()
+    assert log[-1] == "a start"
+    opening.cancel()
+    await asyncio.wait([opening])
+    assert opening.cancelled()
 
 
 @pytest.mark.parametrize(("complete", "what"), [(True, "complete"), (False, "aborted")])

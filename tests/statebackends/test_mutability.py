@@ -25,6 +25,18 @@ class Loose:
     items: list[int] = field(default_factory=list)
 
 
+class Labelled(tuple):
+    """Its objects have attributes."""
+
+
+class LabelledSet(frozenset):
+    """Its objects have attributes."""
+
+
+class Derived(Fixed):
+    """Its objects have other attributes, which are not frozen."""
+
+
 Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the untyped form is meant
 IMMUTABLE = [
     1,
@@ -52,6 +64,10 @@ MUTABLE = [
     (1, [2]),
     Pair(1, {}),
     deque([1]),
+    Labelled((1, 2)),
+    LabelledSet({1}),
+    Derived(1),
+    (1, Labelled()),
 ]
 
 
