@@ -311,7 +311,7 @@ async def test_a_split_that_is_opened_again_starts_anew() -> None:
     assert source.tick() == [Watermark(59)]
 
 
-@pytest.mark.parametrize("wrong", [[1, 2], (), None, "r", (n for n in range(2))], ids=repr)
+@pytest.mark.parametrize("wrong", [[1, 2], (), None, "r", {}.items()], ids=repr)
 async def test_what_is_no_batch_and_no_status_is_refused(wrong: Any) -> None:
     """Its elements would be lost, or taken for something else."""
     run = await running()
