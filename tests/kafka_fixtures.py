@@ -2,8 +2,9 @@
 
 ``kafka`` is the address of a broker shared by the session: one of its own on free
 ports with its own data, or that of ``KAFKA_BOOTSTRAP_SERVERS``.  ``create_topic``
-makes a topic that no other test knows.  ``local_broker`` makes further brokers, for
-tests that kill or freeze one.  Whoever uses one of them is marked ``kafka``, is
+makes a topic that no other test knows.  ``creating_kafka`` is the address of a broker
+that makes missing topics itself, for tests that see to it that nobody lets it.
+``local_broker`` makes further brokers, for tests that kill or freeze one.  Whoever uses one of them is marked ``kafka``, is
 skipped where Java or Maven is missing, and fails instead where ``CI`` is set.
 """
 
@@ -26,7 +27,8 @@ from connectors.kafka.local.artifacts import cache_folder, fetch_jars, missing_r
 from connectors.kafka.local.waiting import wait_until
 
 ADDRESS_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
-FIXTURES = frozenset({"kafka", "create_topic", "local_broker"})
+OWN_BROKERS = frozenset({"local_broker", "creating_kafka"})
+FIXTURES = OWN_BROKERS | {"kafka", "create_topic"}
 OBSTACLE: pytest.StashKey[str | None] = pytest.StashKey()
 # Two broker starts on a loaded machine, above the limit of ordinary tests.
 TEST_SECONDS = 180
@@ -89,8 +91,8 @@ def _needs_broker(item: pytest.Item) -> bool:
     """Tell whether the test needs a broker that this machine itself runs."""
     if item.get_closest_marker("kafka") is None:
         return False
-    own = "local_broker" in getattr(item, "fixturenames", ())
-    return own or not os.environ.get(ADDRESS_VARIABLE)
+    own = OWN_BROKERS & set(getattr(item, "fixturenames", ()))
+    return bool(own) or not os.environ.get(ADDRESS_VARIABLE)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -111,6 +113,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     data = tmp_path_factory.mktemp("kafka")
     with LocalBroker(data, properties=BROKER_PROPERTIES) as broker:
+        yield broker.bootstrap
+    _drop_records(data)
+
+
+@pytest.fixture(scope="module")
+def creating_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker that makes the topics it is asked for, as brokers do by default."""
+    data = tmp_path_factory.mktemp("creating-kafka")
+    with LocalBroker(data, properties={"auto.create.topics.enable": "true"}) as broker:
         yield broker.bootstrap
     _drop_records(data)
 

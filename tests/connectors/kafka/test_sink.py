@@ -159,8 +159,9 @@ async def test_the_buffer_holds_the_job_back(kafka: str, create_topic: TopicCrea
     assert len(await consume(kafka, topic)) == 30
 
 
-async def test_a_missing_topic_fails_by_name(kafka: str) -> None:
+async def test_a_missing_topic_fails_by_name(creating_kafka: str) -> None:
     """At the start where it is fixed, at the flush where values name it; it is not created."""
+    kafka = creating_kafka
     fixed = KafkaSink(bootstrap_servers=kafka, topic="not-there", value_serializer=dumps)
     with pytest.raises(KafkaTopicError, match=f"not-there not found at {kafka}"):
         async with writing(fixed):
@@ -177,11 +178,10 @@ async def test_a_missing_topic_fails_by_name(kafka: str) -> None:
         assert "not-there" not in await client.list_topics()
 
 
-async def test_a_topic_deleted_while_it_is_written_fails_by_name(
-    kafka: str, create_topic: TopicCreator
-) -> None:
-    """The flush fails, and the topic stays deleted."""
-    topic = create_topic()
+async def test_a_topic_deleted_while_it_is_written_fails_by_name(creating_kafka: str) -> None:
+    """The flush fails, and no request makes the topic again."""
+    kafka, topic = creating_kafka, "deleted"
+    create_topic_at(kafka, topic)
     sink = KafkaSink(bootstrap_servers=kafka, topic=topic, value_serializer=dumps)
     async with writing(sink) as (writer, context):
         writer.write([1], None)

@@ -21,7 +21,7 @@ from operators.output_tag import OutputTag
 from operators.source import SplitBatch
 from tests.connectors.kafka.produced import admin, produce
 from tests.connectors.kafka.stand_in_context import bounded, running
-from tests.kafka_fixtures import TopicCreator
+from tests.kafka_fixtures import TopicCreator, create_topic_at
 
 
 def numbers(count: int, start: int = 0) -> list[bytes]:
@@ -90,8 +90,9 @@ async def test_expired_offsets_fail_by_name(kafka: str, create_topic: TopicCreat
         assert await job.read_all() == [7, 8, 9]
 
 
-async def test_a_missing_topic_fails_by_name(kafka: str) -> None:
-    """The start fails, and the topic is not created."""
+async def test_a_missing_topic_fails_by_name(creating_kafka: str) -> None:
+    """The start fails, and the topic is not created, though the broker would."""
+    kafka = creating_kafka
     with pytest.raises(KafkaTopicError, match=f"no-such-topic not found at {kafka}"):
         async with running(bounded(kafka, "no-such-topic")):
             pass
@@ -112,11 +113,10 @@ async def test_a_missing_partition_fails_by_name(kafka: str, create_topic: Topic
             pass
 
 
-async def test_a_topic_deleted_while_it_is_read_fails_by_name(
-    kafka: str, create_topic: TopicCreator
-) -> None:
-    """The reader fails within its time, and the topic stays deleted."""
-    topic = create_topic()
+async def test_a_topic_deleted_while_it_is_read_fails_by_name(creating_kafka: str) -> None:
+    """The reader fails within its time, and no request makes the topic again."""
+    kafka, topic = creating_kafka, "deleted"
+    create_topic_at(kafka, topic)
     await produce(kafka, topic, [b"1"])
     source = KafkaSource(bootstrap_servers=kafka, topics=topic, value_deserializer=json.loads)
     async with running(source) as job:
