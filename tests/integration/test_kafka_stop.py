@@ -21,7 +21,9 @@ GRACE_SECONDS = 13
 
 COPY = """
 import sys
-from connectors.kafka import KafkaOffsetsInitializer, KafkaSink, KafkaSource
+from connectors.datagen import RateLimiter
+from connectors.kafka import KafkaSink, KafkaSource
+from connectors.rate_limit import RateLimitedSource
 from runtime import StreamExecutionEnvironment, WatermarkStrategy
 
 kafka, topic, target, interval = sys.argv[1:]
@@ -32,7 +34,15 @@ source = KafkaSource(
 )
 sink = KafkaSink(bootstrap_servers=kafka, topic=target, value_serializer=bytes)
 no_watermarks = WatermarkStrategy.no_watermarks()
-env.from_source(source, no_watermarks, "in").uid("in").sink_to(sink).uid("out")
+
+def tell(value):
+    if value == b"2000":
+        print("reads 2000", file=sys.stderr)
+    return value
+
+limited = RateLimitedSource(source, RateLimiter.per_second(6_000))
+copied = env.from_source(limited, no_watermarks, "in").uid("in").map(tell).uid("tell")
+copied.sink_to(sink).uid("out")
 env.execute("copy")
 """
 
@@ -78,6 +88,11 @@ def stopped(process: subprocess.Popen[str], number: signal.Signals = signal.SIGT
     return ended
 
 
+def values(kafka: str, topic: str) -> list[bytes]:
+    """What a topic holds now."""
+    return [record.value for record in asyncio.run(consume(kafka, topic))]
+
+
 @pytest.mark.parametrize("interval", ["200ms", "off"])
 def test_a_stop_without_a_broker_ends_the_job_in_time(
     local_broker: BrokerMaker,
@@ -113,16 +128,20 @@ def test_a_stop_copies_each_record_once(
     arguments = ("--", kafka, topic, target, "50ms")
     process = folder.start(*arguments)
     started.append(process)
-    read_until(process, "is complete")
+    read_until(process, "reads 2000")
+    # The second one after it has begun while records were on their way.
+    for _ in range(2):
+        read_until(process, "is complete")
     ended = stopped(process)
     assert ended.code == 128 + signal.SIGTERM, ended.err
+    first = values(kafka, target)
+    assert 2_000 <= len(first) < len(records)
+    assert first == records[: len(first)]
     asyncio.run(produce(kafka, topic, [b"last"]))
     process = folder.start("--from", "latest", *arguments)
     started.append(process)
-    written: list[bytes] = []
-    while not written or written[-1] != b"last":
+    while values(kafka, target)[-1] != b"last":
         read_until(process, "is complete")
-        written = [record.value for record in asyncio.run(consume(kafka, target))]
     ended = stopped(process)
     assert ended.code == 128 + signal.SIGTERM, ended.err
-    assert written == [*records, b"last"]
+    assert values(kafka, target) == [*records, b"last"]
