@@ -6,11 +6,12 @@ import asyncio
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from connectors.kafka.local import LocalBroker
 from tests.connectors.kafka.produced import consume, produce
 from tests.job_process import JobFolder, Outcome, outcome, read_until
 from tests.kafka_fixtures import BrokerMaker, TopicCreator, create_topic_at
@@ -52,12 +53,14 @@ from connectors.datagen import DataGeneratorSource
 def tick(number):
     if number == 100:
         print("ticks", file=sys.stderr)
-    return b"tick"
+    return b"tick-%d" % number
 
 ticks = DataGeneratorSource(tick, rate_limiter=1_000)
 env.from_source(ticks, no_watermarks, "ticks").uid("ticks").sink_to(sink).uid("more")
 env.execute("copy")
 """
+
+FEW = [b"%d" % number for number in range(100)]
 
 
 @pytest.fixture
@@ -93,26 +96,58 @@ def values(kafka: str, topic: str) -> list[bytes]:
     return [record.value for record in asyncio.run(consume(kafka, topic))]
 
 
-@pytest.mark.parametrize("interval", ["200ms", "off"])
-def test_a_stop_without_a_broker_ends_the_job_in_time(
-    local_broker: BrokerMaker,
+def stopped_without_a_broker(
+    broker: LocalBroker,
     folder: JobFolder,
     started: list[subprocess.Popen[str]],
     interval: str,
-) -> None:
-    """It leaves with the code of a stop, though records are waiting to be sent."""
-    broker = local_broker()
+) -> Sequence[str]:
+    """Stops a job whose broker is away and which has records to send; gives its arguments."""
     broker.start()
     for topic in ("in", "out"):
         create_topic_at(broker.bootstrap, topic)
+    asyncio.run(produce(broker.bootstrap, "in", FEW))
     folder.write(COPY.replace('env.execute("copy")\n', MORE))
-    process = folder.start("--set", STOP_TIMEOUT, "--", broker.bootstrap, "in", "out", interval)
+    arguments = ("--set", STOP_TIMEOUT, "--", broker.bootstrap, "in", "out", interval)
+    process = folder.start(*arguments)
     started.append(process)
-    read_until(process, "is complete" if interval != "off" else "ticks")
+    read_until(process, "ticks")
+    if interval != "off":
+        read_until(process, "is complete")
     broker.kill()
     read_until(process, "Kafka s")
     ended = stopped(process)
     assert ended.code == 128 + signal.SIGTERM, ended.err
+    return arguments
+
+
+def test_a_stop_without_a_broker_ends_the_job_in_time(
+    local_broker: BrokerMaker, folder: JobFolder, started: list[subprocess.Popen[str]]
+) -> None:
+    """It leaves with the code of a stop, though records are waiting to be sent."""
+    stopped_without_a_broker(local_broker(), folder, started, "off")
+
+
+def test_a_stop_without_a_broker_is_made_good_by_a_restart(
+    local_broker: BrokerMaker, folder: JobFolder, started: list[subprocess.Popen[str]]
+) -> None:
+    """Once the broker is back each record is there, also those that waited to be sent."""
+    broker = local_broker()
+    arguments = stopped_without_a_broker(broker, folder, started, "200ms")
+    broker.start()
+    before = values(broker.bootstrap, "out")
+    asyncio.run(produce(broker.bootstrap, "in", [b"last"]))
+    process = folder.start("--from", "latest", *arguments)
+    started.append(process)
+    newer = b"tick-%d" % (sum(each.startswith(b"tick-") for each in before) + 500)
+    while not {b"last", newer} <= set(values(broker.bootstrap, "out")):
+        read_until(process, "is complete")
+    ended = stopped(process)
+    assert ended.code == 128 + signal.SIGTERM, ended.err
+    written = set(values(broker.bootstrap, "out"))
+    ticks = {each for each in written if each.startswith(b"tick-")}
+    assert ticks == {b"tick-%d" % number for number in range(len(ticks))}
+    assert written - ticks == {*FEW, b"last"}
 
 
 def test_a_stop_copies_each_record_once(
