@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,26 +19,51 @@ from tests.kafka_fixtures import TopicCreator, create_topic_at
 
 COUNTS = """
 import sys
+from datetime import timedelta
 from connectors.kafka import KafkaSource
-from runtime import StreamExecutionEnvironment, WatermarkStrategy
+from runtime import (
+    OutputTag, ProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows,
+    WatermarkStrategy,
+)
 
 kafka, topic = sys.argv[1:]
-source = KafkaSource(
-    bootstrap_servers=kafka, topics=topic, value_deserializer=bytes.decode,
-    properties={"partition.discovery.interval.ms": 500},
-)
+
+class Watch(ProcessFunction):
+    def __init__(self, place):
+        self.place = place
+    def open(self, context):
+        self.subtask = context.get_index_of_this_subtask()
+    def process_element(self, value, context):
+        watermark = context.timer_service().current_watermark()
+        print(f"mark {self.place}-{self.subtask} {watermark}\\n{self.place} {value}")
+        yield value
+
 env = StreamExecutionEnvironment.get_execution_environment()
 env.enable_checkpointing(200)
-(
-    env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
-    .map(lambda value: (value, 1)).uid("pairs")
-    .key_by(lambda pair: pair[0])
-    .reduce(lambda one, other: (one[0], one[1] + other[1])).uid("sums")
-    .map(lambda pair: f"{pair[0]}={pair[1]}").uid("lines")
-    .print().uid("out")
+late = OutputTag("late")
+watermarks = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+    lambda value, _: int(value.split()[1]) * 1000
 )
+counts = (
+    env.from_source(
+        KafkaSource(bootstrap_servers=kafka, topics=topic, value_deserializer=bytes.decode),
+        watermarks, "in",
+    ).uid("in")
+    .process(Watch("read")).uid("watch")
+    .key_by(lambda value: value.split()[0])
+    .window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
+    .side_output_late_data(late)
+    .count().uid("counts")
+)
+lines = counts.map(lambda each: f"{each.key} {each.start} {each.count}").uid("lines")
+for place, stream in ("window", lines), ("late", counts.get_side_output(late)):
+    # What is watched has been printed.
+    watched = stream.process(Watch(place)).uid(f"watch {place}")
+    watched.filter(lambda _: False).uid(f"no {place}").print().uid(f"out {place}")
 env.execute("counts")
 """
+DISCOVERY_SECONDS = 10
+"""How often new partitions are looked for, by default."""
 
 COPY = """
 import sys
@@ -106,6 +132,31 @@ def started(folder: JobFolder) -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
+def records(name: str, seconds: range, partition: int) -> list[str]:
+    """Records of a partition, one for each second of event time."""
+    return [f"{name} {second} {partition}" for second in seconds]
+
+
+def put(kafka: str, topic: str, *parts: list[str]) -> set[str]:
+    """Writes records, a list for each partition; the lines by which the job says it read them."""
+    for part in parts:
+        encoded = [each.encode() for each in part]
+        asyncio.run(produce(kafka, topic, encoded, int(part[0].split()[-1])))
+    return {f"read {each}" for part in parts for each in part}
+
+
+def assert_watermarks_only_rise(lines: list[str]) -> None:
+    """In each subtask, before and behind the windows."""
+    marks: dict[str, list[int]] = defaultdict(list)
+    for line in lines:
+        if line.startswith("mark "):
+            _, place, mark = line.split()
+            marks[place].append(int(mark))
+    assert {place.split("-")[0] for place in marks} == {"read", "window"}
+    for seen in marks.values():
+        assert seen == sorted(seen)
+
+
 def test_new_partitions_are_read_wholly_and_survive_a_kill(
     kafka: str,
     create_topic: TopicCreator,
@@ -114,7 +165,8 @@ def test_new_partitions_are_read_wholly_and_survive_a_kill(
 ) -> None:
     """Found without a restart or an option; after a kill -9 no record counts twice or not at all.
 
-    Records come to the new partitions before they are discovered.
+    Records come to the new partitions before they are discovered. Windows are held open for the
+    new partitions once they are known, and no watermark goes back.
     """
     topic = create_topic(partitions=2)
     folder.write(COUNTS)
@@ -122,29 +174,40 @@ def test_new_partitions_are_read_wholly_and_survive_a_kill(
     async def grow() -> None:
         async with admin(kafka) as client:
             await client.create_partitions({topic: NewPartitions(total_count=5)})
-        for partition in range(2, 5):
-            await produce(kafka, topic, [b"new"] * 10, partition)
 
     def start(*options: str) -> Running:
         process = folder.start(*options, "--", kafka, topic)
         started.append(process)
         return Running(process)
 
-    asyncio.run(produce(kafka, topic, [b"old"] * 10, 0))
+    old = put(kafka, topic, *(records("old", range(20), each) for each in (0, 1)))
     job = start("--parallelism", "2")
-    job.read_until({"old=10"})
+    job.read_until(old | {"window old 0 20"})
+    grown = time.monotonic()
     asyncio.run(grow())
-    job.read_until({"new=30"})
+    new = put(kafka, topic, *(records("new", range(20, 30), each) for each in (2, 3, 4)))
+    job.read_until(new)
+    assert time.monotonic() - grown < DISCOVERY_SECONDS + 5
+    assert [line for line in job.seen if line.startswith("mark read")][-1].endswith(" 18999")
+    more = put(kafka, topic, *(records("old", range(20, 21), each) for each in (0, 1)))
+    job.read_until(more | {"window old 10000 20"})
     job.wait_for_new_checkpoint(folder.path / "checkpoints" / "counts")
     job.process.kill()
-    outcome(job.process)
-    asyncio.run(produce(kafka, topic, [b"new"] * 5, 4))
-    asyncio.run(produce(kafka, topic, [b"old"] * 5, 1))
-    again = start("--parallelism", "3", "--from", "latest")
-    again.read_until({"new=35", "old=15"})
-    assert sorted(again.seen) == sorted(
-        [f"new={n}" for n in range(31, 36)] + [f"old={n}" for n in range(11, 16)]
+    job.seen += outcome(job.process).out.splitlines()
+    last = put(
+        kafka,
+        topic,
+        *(records("old", range(21, 40), each) for each in (0, 1)),
+        *(records("new", range(30, 40), each) for each in (2, 3, 4)),
     )
+    again = start("--parallelism", "3", "--from", "latest")
+    again.read_until(last | {"window old 20000 20", "window new 20000 30"})
+    for run, expected in (
+        (job, [*old, *new, *more, "window old 0 20", "window old 10000 20"]),
+        (again, [*last, "window old 20000 20", "window new 20000 30"]),
+    ):
+        assert_watermarks_only_rise(run.seen)
+        assert sorted(x for x in run.seen if not x.startswith("mark")) == sorted(expected)
 
 
 @pytest.mark.parametrize("deleted", ["source", "target"])
