@@ -11,7 +11,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from types import MethodType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
     from operators.runtime_context import RuntimeContext
@@ -87,13 +87,31 @@ class AggregateFunction(Function, Generic[IN, ACC, OUT]):
             f"{type(self).__name__}.merge is needed for windows that merge (sessions)"
         )
 
+    @overload
+    @staticmethod
+    def of(
+        create: Callable[[], ACC],
+        add: Callable[[IN, ACC], ACC],
+        get_result: None = None,
+        merge: Callable[[ACC, ACC], ACC] | None = None,
+    ) -> AggregateFunction[IN, ACC, ACC]: ...
+
+    @overload
+    @staticmethod
+    def of(
+        create: Callable[[], ACC],
+        add: Callable[[IN, ACC], ACC],
+        get_result: Callable[[ACC], OUT],
+        merge: Callable[[ACC, ACC], ACC] | None = None,
+    ) -> AggregateFunction[IN, ACC, OUT]: ...
+
     @staticmethod
     def of(
         create: Callable[[], ACC],
         add: Callable[[IN, ACC], ACC],
         get_result: Callable[[ACC], OUT] | None = None,
         merge: Callable[[ACC, ACC], ACC] | None = None,
-    ) -> AggregateFunction[IN, ACC, OUT]:
+    ) -> AggregateFunction[IN, ACC, Any]:
         """An aggregate function from callables; without `get_result` the accumulator itself."""
         return CallableAggregate(create, add, get_result, merge)
 

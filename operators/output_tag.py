@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, Self, TypeVar, final
+from typing import Any, ClassVar, Generic, Self, final
 
-T = TypeVar("T")
+from typing_extensions import TypeVar
+
+T = TypeVar("T", default=Any)
 
 
 @final
@@ -12,7 +14,8 @@ class OutputTag(Generic[T]):
     """Names a side output; tags with equal ids are equal (PyFlink: `OutputTag`).
 
     A process function sends to it with ``yield tag, value``; `DataStream.get_side_output(tag)`
-    is the stream of what was sent. `type_info` is a hint only.
+    is the stream of what was sent. `type_info` is a hint only; a type checker takes what is sent
+    from an annotation (`LATE: OutputTag[Click] = OutputTag("late")`), else it may be anything.
     """
 
     __slots__ = ("tag_id", "type_info")

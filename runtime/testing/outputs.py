@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from operators.elements import RecordBatch, Watermark, WatermarkStatus
 from operators.stateless import FilterOperator, MapOperator
@@ -14,9 +14,12 @@ from runtime.exchange import ControlElement, RecordWriter
 
 @dataclass(frozen=True, slots=True)
 class EmittedRecord:
-    """A record that came out; `side` is the id of its output tag, None on the main output."""
+    """A record that came out; `side` is the id of its output tag, None on the main output.
 
-    value: object
+    `value` is a user's, so that a test may look into it without a cast.
+    """
+
+    value: Any
     timestamp: int | None = None
     side: str | None = None
 

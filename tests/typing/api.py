@@ -38,6 +38,7 @@ class Click:
 
 
 LATE: OutputTag[Click] = OutputTag("late")
+UNTYPED = OutputTag("untyped")
 
 
 class Page(MapFunction[Click, str]):
@@ -132,6 +133,7 @@ def one_by_one(clicks: DataStream[Click]) -> None:
     assert_type(clicks.filter(lambda click: click.ts > 3), DataStream[Click])
     assert_type(clicks.process(Pages()), DataStream[str])
     assert_type(clicks.process(Pages()).get_side_output(LATE), DataStream[Click])
+    assert_type(clicks.process(Pages()).get_side_output(UNTYPED), DataStream[Any])
     assert_type(clicks.union(clicks, clicks).rebalance(), DataStream[Click])
     assert_type(clicks.name("clicks").uid("c").set_parallelism(2), DataStream[Click])
 
@@ -168,6 +170,10 @@ def windows(by_page: KeyedStream[str, Click]) -> None:
         create=lambda: 0, add=lambda click, total: total + click.ts, get_result=str
     )
     assert_type(windowed.aggregate(total).get_side_output(LATE), DataStream[Click])
+    inline = windowed.aggregate(
+        AggregateFunction.of(create=lambda: 0, add=lambda click, total: total + click.ts)
+    )
+    assert_type(inline, DataStream[int])
 
 
 def ends(clicks: DataStream[Click]) -> None:
