@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from operators.functions import Function
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 K = TypeVar("K", bound=Hashable)
+K_co = TypeVar("K_co", bound=Hashable, covariant=True, default=Any)
 
 
 class TimeDomain(Enum):
@@ -88,13 +91,13 @@ class KeyedProcessFunction(Function, Generic[K, IN, OUT]):
     those of a processing-time timer carry none.
     """
 
-    class Context(ABC):
-        """What a call can ask about the record at hand."""
+    class Context(ABC, Generic[K_co]):
+        """What a call can ask about the record at hand; `Context[str]` types the key."""
 
         __slots__ = ()
 
         @abstractmethod
-        def get_current_key(self) -> Hashable:
+        def get_current_key(self) -> K_co:
             """The key of the record or timer."""
 
         @abstractmethod
@@ -105,7 +108,7 @@ class KeyedProcessFunction(Function, Generic[K, IN, OUT]):
         def timestamp(self) -> int | None:
             """The record's or timer's timestamp in ms, None if the record has none."""
 
-    class OnTimerContext(Context):
+    class OnTimerContext(Context[K_co]):
         """What `on_timer` can ask in addition."""
 
         __slots__ = ()
@@ -115,13 +118,15 @@ class KeyedProcessFunction(Function, Generic[K, IN, OUT]):
             """Which clock made the timer fire."""
 
     @abstractmethod
-    def process_element(self, value: IN, ctx: KeyedProcessFunction.Context) -> Iterable[OUT] | None:
+    def process_element(
+        self, value: IN, ctx: KeyedProcessFunction.Context[K]
+    ) -> Iterable[OUT] | None:
         """The outputs for `value`."""
 
     def on_timer(
         self,
         timestamp: int,
-        ctx: KeyedProcessFunction.OnTimerContext,
+        ctx: KeyedProcessFunction.OnTimerContext[K],
     ) -> Iterable[OUT] | None:
         """The outputs for a timer that fired; the current key is the timer's."""
         return None

@@ -80,7 +80,22 @@ class Pages(ProcessFunction[Click, str]):
 class Ages(KeyedProcessFunction[str, Click, int]):
     def process_element(self, value: Click, ctx: KeyedProcessFunction.Context) -> Iterable[int]:
         ctx.timer_service().register_event_time_timer(value.ts + 60_000)
+        assert_type(ctx.get_current_key(), Any)
         yield value.ts
+
+
+class Keys(KeyedProcessFunction[str, Click, str]):
+    def process_element(
+        self, value: Click, ctx: KeyedProcessFunction.Context[str]
+    ) -> Iterable[str]:
+        assert_type(ctx.get_current_key(), str)
+        yield ctx.get_current_key()
+
+    def on_timer(
+        self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[str]
+    ) -> Iterable[str]:
+        assert_type(ctx.get_current_key(), str)
+        yield ctx.get_current_key()
 
 
 class Named(ProcessWindowFunction[float, tuple[str, float], str, TimeWindow]):
@@ -148,6 +163,7 @@ def keyed(clicks: DataStream[Click]) -> None:
     assert_type(by_page.reduce(lambda one, _: one), DataStream[Click])
     assert_type(by_page.max_by("ts"), DataStream[Click])
     assert_type(by_page.process(Ages()), DataStream[int])
+    assert_type(by_page.process(Keys()), DataStream[str])
     clicks.map(lambda click: (click.page, 1)).key_by(lambda pair: pair[0]).reduce(
         lambda one, other: (one[0], one[1] + other[1])
     )
