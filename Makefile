@@ -20,7 +20,8 @@ help: ## say what the targets do
 
 setup: $(STAMP) ## make the virtual environment in .venv
 
-# Rebuilt only when the project file or the lock changes.
+# Rebuilt only when the project file or the lock changes. The editable installation puts this folder
+# on the path (compat): behind the import hook that is the default mypy sees no packages.
 $(STAMP): pyproject.toml requirements-lock.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "riverrun needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
@@ -28,7 +29,7 @@ $(STAMP): pyproject.toml requirements-lock.txt
 	@echo "making $(VENV) with what riverrun and its tests need; this takes about a minute"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -r requirements-lock.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PIP) install --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
 	@touch $(STAMP)
 
 demo: $(STAMP) ## run the windowed count on generated clicks
