@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -60,6 +61,19 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(_plain(message))
 
 
+class _VersionAction(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        # Imported here: it takes longer than all of the command line.
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version(parser.prog)
+        except PackageNotFoundError:
+            number = "(not installed)"
+        sys.stdout.write(f"{parser.prog} {number}\n")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The options of `python -m runtime`."""
     made = _Parser(
@@ -97,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
     add("--log-level", metavar="|".join(LEVELS), default="info", help="least level that is logged")
     add("--quiet", action="store_true", help="no live line, and only warnings are logged")
     add("--json-logs", action="store_true", help="logs as one JSON object a line")
+    add("--version", action=_VersionAction, nargs=0, help="prints the version and ends")
     return made
 
 

@@ -1,5 +1,7 @@
 """A command line is understood or refused with what was meant."""
 
+from importlib.metadata import version
+
 import pytest
 
 from runtime.command_line import UsageError, parse
@@ -104,3 +106,11 @@ def test_quiet_logs_only_warnings() -> None:
     """Unless a level is asked for by name."""
     assert parse(["job.py", "--quiet"]).log_level == "warning"
     assert parse(["job.py", "--quiet", "--log-level", "debug"]).log_level == "debug"
+
+
+def test_the_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """It needs no job file, and all is well."""
+    with pytest.raises(SystemExit) as ended:
+        parse(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"riverrun {version('riverrun')}\n"
