@@ -3,7 +3,7 @@
     python -m runtime examples/windowed_counts.py
     python -m runtime examples/windowed_counts.py -- --bootstrap-servers localhost:9092
 
-Without a broker the clicks are generated: 200 seconds of them, a little out of order, in two
+Without a broker the clicks are generated: 200 seconds of them, a little out of order, in four
 seconds. With one they are read from topic clicks, as JSON such as {"page": "home", "ts": 1700000},
 and the counts are written to topic clicks-counts.
 """
@@ -60,7 +60,7 @@ def main() -> None:
     lateness = WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=2))
     watermarks = lateness.with_timestamp_assigner(lambda click, _: click["ts"])
     if options.bootstrap_servers is None:
-        generated = DataGeneratorSource(make_click, count=20_000, rate_limiter=10_000)
+        generated = DataGeneratorSource(make_click, count=20_000, rate_limiter=5_000)
         counts(env.from_source(generated, watermarks, "clicks")).map(line).print()
     else:
         from connectors.kafka import KafkaSink, KafkaSource
