@@ -24,7 +24,7 @@ from statebackends.storage import StateFile
 class RestorePlan:
     """Which saved operator each operator of the job restores from, by uid.
 
-    * `new`: operators that the checkpoint does not know; they begin without state.
+    * `new`: names of operators that the checkpoint does not know; they begin without state.
     * `dropped`: saved operators with state that no operator of the job claims.
     * `finished`: operators whose subtasks had all put out their last element.
     """
@@ -87,7 +87,7 @@ def plan_restore(
         )
     return RestorePlan(
         {uid: saved[uid] for uid in (operator.uid for operator in planned) if uid in saved},
-        tuple(operator.uid for operator in planned if operator.uid not in saved),
+        tuple(operator.name for operator in planned if operator.uid not in saved),
         dropped,
         frozenset(uid for uid in claimed if uid in saved and saved[uid].finished),
     )
@@ -156,7 +156,9 @@ class RestoredCheckpoint:
         if self.plan.dropped:
             lines.append(f"state dropped, as nobody claims it: {', '.join(self.plan.dropped)}")
         if self.plan.finished:
-            lines.append(f"had finished: {', '.join(sorted(self.plan.finished))}")
+            # By name: a uid that the user did not give is a hash.
+            names = sorted(self.plan.operators[uid].name for uid in self.plan.finished)
+            lines.append(f"had finished: {', '.join(names)}")
         return lines
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ def test_a_new_operator_begins_without_state() -> None:
     """That is said."""
     restored = plan(metadata(saved("a")), planned("a", max_parallelism=MAX), planned("b"))
 
-    assert restored.new == ("b",)
+    assert restored.new == ("operator b",)
 
 
 def test_state_that_no_operator_claims_is_refused() -> None:
@@ -203,6 +203,17 @@ async def test_new_and_known_operators_without_state_differ() -> None:
     assert restored.operator_state("stateless") == [None, None]
     assert restored.keyed("stateless", key_group_range(MAX, 1, 0)) == []
     assert "new" in restored.describe()[0]
+
+
+async def test_operators_that_had_finished_are_told_by_name() -> None:
+    """A uid that the user did not give is a hash, which tells nothing."""
+    storage = InMemoryCheckpointStorage()
+    finished = SavedOperator("6a5f", "Source: clicks", 1, MAX, True, (None,))
+    checkpoint = LocatedCheckpoint(storage, metadata(finished), "chk-7")
+
+    restored = await restore(checkpoint, [planned("6a5f", max_parallelism=MAX)])
+
+    assert restored.describe() == ["had finished: Source: clicks"]
 
 
 async def test_what_has_state_is_found_in_the_files() -> None:
