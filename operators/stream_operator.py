@@ -2,7 +2,7 @@
 
 An operator computes on batches; the task owns everything else (channels, barriers, mail, time
 budget). An operator instance belongs to one subtask and is only ever called by that subtask's
-coroutine, so it needs no locks and must not hand itself to anyone else.
+task, so it needs no locks and must not hand itself to anyone else.
 
 Order of calls::
 

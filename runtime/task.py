@@ -42,11 +42,11 @@ POLLED_RECORDS_MAX = 1000
 
 
 class Task:
-    """Runs the operators of one subtask; everything they hold is touched by this coroutine only.
+    """Runs the operators of one subtask; only its work (`_work`) touches what they hold.
 
-    Input is taken only while every output has room, and the task waits on one wake-up that data,
-    room and mail all resolve. A unit of work (a batch, a watermark, a due timer) is a suspended
-    generator between its outputs; a due timer may come in between two records of another unit.
+    That is a generator, driven in the turns of the loop. Input is taken only while every output
+    has room; data, room and mail wake a task that waits. A unit of work (a batch, a watermark, a
+    due timer) is a generator as well; a due timer may come in between two records of another unit.
     """
 
     def __init__(
