@@ -344,5 +344,5 @@ def test_a_trigger_that_returns_no_result_is_refused() -> None:
         return timed.window(windows).trigger(WordsTrigger()).count()
 
     first, rest = report(build)
-    assert first.endswith("TypeError(a trigger must return a TriggerResult, not 'fire')")
+    assert first.endswith("WrongResultError(a trigger must return a TriggerResult, not 'fire')")
     assert rest == ""
