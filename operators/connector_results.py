@@ -22,6 +22,13 @@ def wrong_object(owner: object, method: str, wanted: str, made: object) -> Wrong
     )
 
 
+def as_failure(error: object) -> BaseException:
+    """What a connector reports as its failure; what is no exception becomes one that says so."""
+    if isinstance(error, BaseException):
+        return error
+    return WrongResultError(f"context.fail() takes an exception object, not {error!r:.200}")
+
+
 async def awaited(work: Awaitable[None], owner: object, method: str) -> None:
     """Awaits what a method of the user's returned; `WrongResultError` if it was written `def`.
 

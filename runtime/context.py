@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from operators.connector_results import as_failure
 from operators.metrics import MetricGroup
 from operators.stream_operator import Work
 from statebackends.backend import KeyedStateBackend
@@ -55,4 +56,4 @@ class SubtaskContext:
 
     def fail(self, error: BaseException) -> None:
         """Fails the task as if `error` had been raised in the operator."""
-        self.failed(error)
+        self.failed(as_failure(error))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
 from typing import Protocol
 
-from operators.connector_results import awaited, wrong_object
+from operators.connector_results import as_failure, awaited, wrong_object
 from operators.source import SplitEnumerator, SplitEnumeratorContext
 from runtime.checkpoint_messages import SubtaskId
 from runtime.errors import USER_FAILURES, OperatorFailure, is_own_cancellation
@@ -104,7 +104,7 @@ class EnumeratorHost(SplitEnumeratorContext):
 
     def fail(self, error: BaseException) -> None:
         """Fails the job."""
-        self._delivery.enumerator_failed(self.operator, error)
+        self._delivery.enumerator_failed(self.operator, as_failure(error))
 
     # -- what the driver calls ------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from operators.errors import WrongResultError
 from operators.stream_operator import Work
 from statebackends.errors import StateError
 from statebackends.heap import HeapKeyedStateBackend
@@ -36,3 +37,16 @@ def test_requests_reach_the_task() -> None:
     made.output_freed()
     made.fail(error)
     assert got == [action, "woken", error]
+
+
+@pytest.mark.parametrize("wrong", [None, "broken", ValueError], ids=repr)
+def test_a_failure_that_is_no_exception_fails_the_task_saying_so(wrong: object) -> None:
+    """The call may come from a callback in which an error would be lost."""
+    got: list[BaseException] = []
+    made = context()
+    made.failed = got.append
+    made.fail(wrong)  # type: ignore[arg-type]  # wrong on purpose
+    (error,) = got
+    assert isinstance(error, WrongResultError)
+    assert "takes an exception object, not" in str(error)
+    assert repr(wrong) in str(error)
