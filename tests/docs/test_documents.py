@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
 )
-JOBS = ("README.md", "docs/guide.md")
+JOBS = ("README.md", "docs/guide.md", "docs/connectors.md")
 RECORDS = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 
 
