@@ -1,9 +1,8 @@
 """Counts clicks per page in windows of ten seconds of event time.
 
-    python -m runtime examples/windowed_counts.py
-    python -m runtime examples/windowed_counts.py -- --bootstrap-servers localhost:9092
+    python -m runtime examples/windowed_counts.py [-- --bootstrap-servers localhost:9092]
 
-Without a broker the clicks are generated: 200 seconds of them, a little out of order, in four
+Without a broker the clicks are generated: 200 seconds of them, a little out of order, in two
 seconds. With one they are read from topic clicks, as JSON such as {"page": "home", "ts": 1700000},
 and the counts are written to topic clicks-counts.
 """
@@ -55,12 +54,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="counts clicks per page in windows of 10 s")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="of a Kafka broker")
     parser.add_argument("--topic", default="clicks", help="of clicks (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=10_000, help="of generated clicks a second")
     options = parser.parse_args()
     env = StreamExecutionEnvironment.get_execution_environment()
     lateness = WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=2))
     watermarks = lateness.with_timestamp_assigner(lambda click, _: click["ts"])
     if options.bootstrap_servers is None:
-        generated = DataGeneratorSource(make_click, count=20_000, rate_limiter=5_000)
+        generated = DataGeneratorSource(make_click, count=20_000, rate_limiter=options.rate)
         counts(env.from_source(generated, watermarks, "clicks")).map(line).print()
     else:
         from connectors.kafka import KafkaSink, KafkaSource

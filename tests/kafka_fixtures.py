@@ -4,9 +4,9 @@
 ports with its own data, or that of ``KAFKA_BOOTSTRAP_SERVERS``.  ``create_topic``
 makes a topic that no other test knows.  ``creating_kafka`` is the address of a broker
 that makes missing topics itself, for tests that see to it that nobody lets it.
-``local_broker`` makes further brokers, for tests that kill or freeze one.  Whoever uses one of
-them is marked ``kafka``, is skipped where Java or Maven is missing, and fails instead where ``CI``
-is set.
+``local_broker`` makes further brokers, for tests that kill or freeze one.  Whoever
+uses one of them is marked ``kafka``, is skipped where Java or Maven is missing, and
+fails instead where ``CI`` is set.
 """
 
 import asyncio

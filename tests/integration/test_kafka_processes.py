@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import NewPartitions
 
-from tests.connectors.kafka.produced import admin, produce
+from tests.connectors.kafka.produced import admin, delete_topic, produce
 from tests.job_process import JobFolder, outcome
 from tests.kafka_fixtures import TopicCreator, create_topic_at
 
@@ -232,8 +232,7 @@ def test_a_topic_deleted_under_a_job_fails_it(
     Running(process).wait_for_new_checkpoint(folder.path / "checkpoints" / "copy")
 
     async def delete() -> None:
-        async with admin(kafka) as client:
-            await client.delete_topics([name])
+        await delete_topic(kafka, name)
         if deleted == "target":
             await produce(kafka, topics["source"], [b"x"])
 

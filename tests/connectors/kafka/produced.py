@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -60,6 +61,14 @@ async def admin(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
         yield client
     finally:
         await client.close()
+
+
+async def delete_topic(bootstrap: str, topic: str) -> None:
+    """Deletes a topic and waits until the broker that served it knows."""
+    async with admin(bootstrap) as client, asyncio.timeout(20):
+        await client.delete_topics([topic])
+        while topic in await client.list_topics():
+            pass
 
 
 async def consume(bootstrap: str, topic: str, partitions: int = 1) -> list[object]:

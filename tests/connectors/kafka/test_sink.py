@@ -18,7 +18,7 @@ from connectors.kafka import (
     KafkaUnreachableError,
 )
 from connectors.schemas import SimpleStringSchema
-from tests.connectors.kafka.produced import admin, consume, producer
+from tests.connectors.kafka.produced import admin, consume, delete_topic, producer
 from tests.connectors.kafka.stand_in_context import writing
 from tests.kafka_fixtures import BrokerMaker, TopicCreator, create_topic_at
 
@@ -186,17 +186,10 @@ async def test_a_topic_deleted_while_it_is_written_fails_by_name(creating_kafka:
     async with writing(sink) as (writer, context):
         writer.write([1], None)
         await writer.flush(False)
-        async with admin(kafka) as client:
-            await client.delete_topics([topic])
-
-        async def write_on() -> None:
-            # The broker may take records for a moment after it said that the topic is deleted.
-            while True:
-                writer.write([2], None)
-                await writer.flush(False)
-
+        await delete_topic(kafka, topic)
+        writer.write([2], None)
         with pytest.raises(KafkaConnectorError, match=topic):
-            await write_on()
+            await writer.flush(False)
         assert len(context.failures) == 1
     async with admin(kafka) as client:
         assert topic not in await client.list_topics()

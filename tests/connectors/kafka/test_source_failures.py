@@ -19,7 +19,7 @@ from connectors.kafka import (
 )
 from operators.output_tag import OutputTag
 from operators.source import SplitBatch
-from tests.connectors.kafka.produced import admin, produce
+from tests.connectors.kafka.produced import admin, delete_topic, produce
 from tests.connectors.kafka.stand_in_context import bounded, running
 from tests.kafka_fixtures import TopicCreator, create_topic_at
 
@@ -121,8 +121,7 @@ async def test_a_topic_deleted_while_it_is_read_fails_by_name(creating_kafka: st
     source = KafkaSource(bootstrap_servers=kafka, topics=topic, value_deserializer=json.loads)
     async with running(source) as job:
         assert await job.read(1) == [1]
-        async with admin(kafka) as client:
-            await client.delete_topics([topic])
+        await delete_topic(kafka, topic)
         with pytest.raises(KafkaTopicError, match=topic):
             await job.next_batch(seconds=40)
     async with admin(kafka) as client:
