@@ -64,8 +64,8 @@ class KafkaSplitEnumerator(SplitEnumerator):
         """Discovers and assigns, with the offsets of this moment.
 
         After a restore, known partitions are assigned again, from their beginning: a reader
-        that has one in its state keeps that; one that nobody has was assigned too late for the
-        checkpoint.
+        that has one in its state keeps that, and takes the stopping offset where it has none; one
+        that nobody has was assigned too late for the checkpoint.
 
         Raises:
             KafkaUnreachableError: no broker answered in time.

@@ -84,6 +84,13 @@ class KafkaSourceReader(SourceReader[T]):
                     split.next_offset,
                 )
                 continue
+            if split.stopping_offset is not None and self._settings.stopping_offsets is None:
+                _logger.warning(
+                    "%s keeps the end that it was given before: it is read up to offset %d, "
+                    "although the source is unbounded now",
+                    split.name,
+                    split.stopping_offset,
+                )
             self._splits[split.partition] = split
 
     async def start(self) -> None:
@@ -117,15 +124,19 @@ class KafkaSourceReader(SourceReader[T]):
             await self._cluster.close()
 
     def add_splits(self, splits: Sequence[object]) -> None:
-        """Reads more partitions; those that are there already stay as they are."""
+        """Reads more partitions; one that is there already only gets the end that it lacks."""
         for assignment in splits:
             assert isinstance(assignment, SplitAssignment)
-            if assignment.partition not in self._splits:
-                split = PartitionSplit(
-                    assignment.partition, assignment.start_offset, assignment.stopping_offset
-                )
-                self._splits[split.partition] = split
+            where, stop = assignment.partition, assignment.stopping_offset
+            split = self._splits.get(where)
+            if split is None:
+                split = self._splits[where] = PartitionSplit(where, assignment.start_offset, stop)
                 self._open(split)
+            elif split.stopping_offset is None and stop is not None:
+                # It was read without an end before; a source that has one now must reach it.
+                split.stop_at(stop)
+                if split.finished:
+                    self._close(split)
 
     def no_more_splits(self) -> None:
         """The reader ends when it has read what it has."""
@@ -137,6 +148,12 @@ class KafkaSourceReader(SourceReader[T]):
             return
         self.context.split_opened(split.name)
         self._fetcher.add(split)
+
+    def _close(self, split: PartitionSplit) -> None:
+        if split in self._ready:
+            self._ready.remove(split)
+        self.context.split_closed(split.name)
+        self.context.available()
 
     def _owns(self, partition: KafkaTopicPartition) -> bool:
         owner = split_owner(partition.topic, partition.partition, self.context.parallelism)

@@ -17,7 +17,8 @@ from connectors.kafka.topic_partition import KafkaTopicPartition
 class SplitAssignment:
     """What the enumerator sends to the subtask that shall read a partition.
 
-    A subtask that has the partition in its state already keeps what it has.
+    A subtask that has the partition in its state already keeps what it has, and takes from here
+    only the stopping offset that it lacks.
     """
 
     partition: KafkaTopicPartition
@@ -115,6 +116,11 @@ class PartitionSplit:
     def skip_to(self, offset: int) -> None:
         """Goes on at another offset, after all that is buffered."""
         self.put(Segment((), offset, 0))
+
+    def stop_at(self, offset: int) -> None:
+        """Ends the partition at an offset; at once if it was read up to there already."""
+        self.stopping_offset = offset
+        self._finish_if_done()
 
     def take(self, records_max: int) -> list[Any]:
         """The next records, at most `records_max`; may be empty although segments are left.

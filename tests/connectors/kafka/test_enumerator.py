@@ -91,6 +91,18 @@ async def test_after_a_restore_known_partitions_are_offered_from_their_beginning
     assert [split.start_offset for split in after.assigned()] == [0, 1, 2]
 
 
+async def test_after_a_restore_known_partitions_are_offered_with_their_ends() -> None:
+    """Readers that have them from a run without ends need them, at whatever parallelism."""
+    before = Discovery(ends(0, 1))
+    await before.enumerator.start()
+    after = Discovery(ends(0, 1, 2), parallelism=2, bounded=KafkaOffsetsInitializer.latest())
+    after.enumerator.restore_state(before.enumerator.snapshot_state())
+    await after.enumerator.start()
+    offered = [split for subtask in range(2) for split in after.assigned(subtask)]
+    assert sorted(split.stopping_offset or 0 for split in offered) == [100, 101, 102]
+    assert after.context.no_more
+
+
 async def test_a_checkpoint_before_the_first_discovery_changes_nothing() -> None:
     """The initializer still decides."""
     before = Discovery(ends(0))

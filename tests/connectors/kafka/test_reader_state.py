@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.kafka.offsets import KafkaOffsetsInitializer
 from connectors.kafka.reader import KafkaSourceReader
 from connectors.kafka.source import KafkaSource
 from connectors.kafka.split import SplitAssignment, SplitEntry
 from connectors.kafka.topic_partition import KafkaTopicPartition, split_owner
+from operators.source import InputStatus
 from runtime.clock import SimulatedClock
 from statebackends.descriptors import ListStateDescriptor
 from statebackends.errors import CorruptCheckpointError
@@ -28,11 +30,17 @@ def former(entries: list[SplitEntry]) -> OperatorStateBackend:
 
 
 def reader(
-    states: list[OperatorStateBackend], index: int = 0, parallelism: int = 1, topics: str = "t"
+    states: list[OperatorStateBackend],
+    index: int = 0,
+    parallelism: int = 1,
+    topics: str = "t",
+    bounded: KafkaOffsetsInitializer | None = None,
 ) -> tuple[KafkaSourceReader[object], ReaderContext]:
     context = ReaderContext(index, parallelism, restored=True, clock=SimulatedClock())
     restore(context, states)
-    source = KafkaSource(bootstrap_servers="nowhere:1", topics=topics, value_deserializer=bytes)
+    source = KafkaSource(
+        bootstrap_servers="nowhere:1", topics=topics, value_deserializer=bytes, bounded=bounded
+    )
     made = source.create_reader(context)
     made.initialize_state()
     assert isinstance(made, KafkaSourceReader)
@@ -92,6 +100,53 @@ def test_an_assignment_of_a_partition_in_the_state_changes_nothing() -> None:
         SplitEntry("t", 0, 50, None, False),
         SplitEntry("t", 1, 0, None, False),
     ]
+
+
+def test_a_partition_read_without_an_end_takes_the_one_that_is_set_now() -> None:
+    """Else a source that is bounded now would never end; a position beyond it ends at once."""
+    state = former([SplitEntry("t", number, 50, None, False) for number in range(3)])
+    made, context = reader([state], bounded=KafkaOffsetsInitializer.latest())
+    made.add_splits(
+        [SplitAssignment(KafkaTopicPartition("t", n), 0, stop) for n, stop in ((0, 60), (1, 50))]
+    )
+    made.add_splits([SplitAssignment(KafkaTopicPartition("t", 2), 0, 40)])
+    made.no_more_splits()
+    assert made.poll(10) is InputStatus.NOTHING_AVAILABLE
+    assert context.closed == ["t[1]", "t[2]"]
+    assert sorted(entries(made, context)) == [
+        SplitEntry("t", 0, 50, 60, False),
+        SplitEntry("t", 1, 50, 50, True),
+        SplitEntry("t", 2, 50, 40, True),
+    ]
+
+
+def test_a_source_ends_whose_partitions_were_read_to_their_new_ends() -> None:
+    """Nothing comes any more that could end it."""
+    made, context = reader(
+        [former([SplitEntry("t", 0, 50, None, False)])], bounded=KafkaOffsetsInitializer.latest()
+    )
+    made.add_splits([SplitAssignment(KafkaTopicPartition("t", 0), 0, 50)])
+    made.no_more_splits()
+    assert context.woken.is_set()
+    assert made.poll(10) is InputStatus.END_OF_INPUT
+
+
+def test_the_end_in_the_state_outranks_the_one_that_is_set_now() -> None:
+    """It was fixed when the partition was first read, and a finished one is not begun again."""
+    before = [SplitEntry("t", 0, 50, 70, False), SplitEntry("t", 1, 9, 9, True)]
+    made, context = reader([former(before)], bounded=KafkaOffsetsInitializer.latest())
+    made.add_splits([SplitAssignment(KafkaTopicPartition("t", n), 0, 99) for n in range(2)])
+    assert sorted(entries(made, context)) == before
+
+
+def test_an_end_in_the_state_of_a_source_without_one_is_kept_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It names the partition: nothing behind its end is read."""
+    before = [SplitEntry("t", 0, 50, 70, False), SplitEntry("t", 1, 50, None, False)]
+    assert sorted(entries(*reader([former(before)]))) == before
+    assert "t[0] keeps the end that it was given before: it is read up to offset 70" in caplog.text
+    assert "t[1]" not in caplog.text
 
 
 def test_positions_of_topics_no_longer_read_are_dropped(

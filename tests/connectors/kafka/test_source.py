@@ -206,6 +206,24 @@ async def test_a_restore_at_another_parallelism_goes_on_where_it_was(
     assert sorted(before + after) == [p * 1000 + n for p in range(4) for n in range(700)]
 
 
+async def test_a_source_without_end_gets_one_from_a_restore(
+    kafka: str, create_topic: TopicCreator
+) -> None:
+    """At another parallelism: it reads on to the end of this start and ends there."""
+    topic = create_topic(partitions=3)
+    for partition in range(3):
+        await produce(kafka, topic, numbers(20, partition * 1000), partition)
+    unbounded = KafkaSource(bootstrap_servers=kafka, topics=topic, value_deserializer=json.loads)
+    async with running(unbounded) as job:
+        before = await job.read(60)
+        checkpoint = job.checkpoint(1)
+    await produce(kafka, topic, numbers(5, 1020), 1)
+    async with running(bounded(kafka, topic), parallelism=2, restored=checkpoint) as job:
+        after = await job.read_all()
+    assert len(before) == 60
+    assert sorted(after) == list(range(1020, 1025))
+
+
 async def test_new_partitions_are_read_from_their_beginning(
     kafka: str, create_topic: TopicCreator
 ) -> None:

@@ -52,6 +52,17 @@ def test_records_behind_the_stopping_offset_are_left_out() -> None:
     assert (split.finished, split.next_offset, split.buffered) == (True, 2, 0)
 
 
+def test_an_end_that_is_set_later_cuts_what_was_fetched_already() -> None:
+    """Records before it still come, those behind it do not."""
+    split = PartitionSplit(WHERE, 0)
+    split.put(Segment(batches(batch_bytes(0, [b"a", b"b", b"c"])), 3, 100))
+    assert values(split, 1) == [b"a"]
+    split.stop_at(2)
+    assert split.fetched_all
+    assert values(split) == [b"b"]
+    assert (split.finished, split.next_offset, split.buffered) == (True, 2, 0)
+
+
 def test_a_stopping_offset_inside_a_gap_ends_the_partition() -> None:
     """No record lies between the last one and the stopping offset."""
     split = PartitionSplit(WHERE, 0, stopping_offset=4)
