@@ -7,6 +7,7 @@ their names, contents of the metadata under another name, then the rename, then 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -32,6 +33,8 @@ T = TypeVar("T")
 _FOLDER = re.compile(r"chk-(0|[1-9][0-9]*)", re.ASCII)
 _TEMPORARY_NAME = ".metadata.part"
 _READ_BYTES = 1024 * 1024
+_EMPTYING_ROUNDS = 10
+"""How often a folder is emptied that others still write to; far more than they take part in."""
 
 
 class RunBlocking(Protocol):
@@ -215,9 +218,26 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             if METADATA_NAME in names:
                 (folder / METADATA_NAME).unlink(missing_ok=True)
                 _sync(folder)
-            for name in names:
+            _remove_with_contents(folder)
+
+
+def _remove_with_contents(folder: Path) -> None:
+    """Removes a folder to which a write that nobody awaits any more may still add a file.
+
+    A subtask that was cancelled leaves its write to a thread or a child. One that comes after
+    this makes the folder anew, without metadata: `discard_incomplete` finds it later.
+    """
+    for rest in reversed(range(_EMPTYING_ROUNDS)):
+        with suppress(FileNotFoundError):
+            for name in os.listdir(folder):
                 (folder / name).unlink(missing_ok=True)
-            folder.rmdir()
+            try:
+                folder.rmdir()
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY or not rest:
+                    raise
+                continue
+        return
 
 
 def _local_directory(directory: str | Path) -> Path:

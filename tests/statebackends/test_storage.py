@@ -308,3 +308,41 @@ def test_other_urls_are_refused() -> None:
     """A store that is not there must not become a local folder of a strange name."""
     with pytest.raises(CheckpointStorageError, match="s3://bucket"):
         FileSystemCheckpointStorage("s3://bucket/x")
+
+
+async def test_a_checkpoint_is_removed_though_a_write_is_late(
+    files: FileSystemCheckpointStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled subtask's write goes on in its thread; it must not keep the folder."""
+    await files.write(1, "op-0-e1-a0", b"x")
+    late = ["op-1-e1-a0", "op-2-e1-a0"]
+    rmdir = Path.rmdir
+
+    def written_just_before(folder: Path) -> None:
+        if late:
+            (folder / late.pop()).write_bytes(b"late")
+        rmdir(folder)
+
+    monkeypatch.setattr(Path, "rmdir", written_just_before)
+    await files.discard(1)
+    assert not late
+    assert names_in(tmp_path) == []
+
+
+async def test_a_folder_that_others_keep_filling_is_left(
+    files: FileSystemCheckpointStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removing it ends with an error, not never; it is no checkpoint and can be removed later."""
+    await files.write(1, "op-0-e1-a0", b"x")
+    await files.complete(1, b"metadata")
+
+    def filled_again(folder: Path) -> None:
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rmdir", filled_again)
+        with pytest.raises(CheckpointStorageError, match="Directory not empty"):
+            await files.discard(1)
+    assert await files.checkpoints() == []
+    assert await files.discard_incomplete(below=2) == [1]
+    assert names_in(tmp_path) == []
