@@ -34,6 +34,15 @@ KEYED_FIRST = dict.fromkeys(
 )
 """Of a stream that is not keyed."""
 
+NOT_YET = "is not there yet"
+ELSEWHERE = {
+    "add_sink": "use sink_to(...) with a Sink",
+    **dict.fromkeys(
+        ("connect", "count_window", "partition_custom", "project", "window_all"), NOT_YET
+    ),
+}
+"""Of any stream: what PyFlink has under a name that is not here."""
+
 _OF_A_STREAM = (
     *("map", "filter", "flat_map", "key_by", "union", "print", "sink_to", "execute_and_collect"),
     *("get_side_output", "name", "uid", "set_parallelism"),

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from operators.advice import KEYED_FIRST, Advising
+from operators.advice import ELSEWHERE, KEYED_FIRST, Advising
 from operators.builtin import CollectSink, PrintSink
 from operators.data_stream_sink import DataStreamSink
 from operators.fields import Field
@@ -73,7 +73,7 @@ class DataStream(Advising, OperatorSettings, Generic[T]):
     that puts the records out, and return the stream itself.
     """
 
-    advice = KEYED_FIRST
+    advice = KEYED_FIRST | ELSEWHERE
 
     def __init__(self, graph: StreamGraph, outlets: tuple[Outlet, ...]) -> None:
         self._graph = graph
@@ -196,7 +196,8 @@ class DataStream(Advising, OperatorSettings, Generic[T]):
 
     def sink_to(self, sink: Sink[T]) -> DataStreamSink:
         """Writes the records to `sink`."""
-        check_object(sink, "sink_to", Sink)
+        advice = "print() shows the records, and map() calls a function with each"
+        check_object(sink, "sink_to", Sink, advice=advice)
         return self._add_sink(sink, "Sink: Unnamed")
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -334,7 +335,8 @@ def source_stream(
     type_info: object = None,
 ) -> DataStream[T]:
     """Adds a source to the graph; what `StreamExecutionEnvironment.from_source` is made of."""
-    check_object(source, "from_source", Source)
+    advice = "from_collection() reads a list or whatever else can be iterated over"
+    check_object(source, "from_source", Source, advice=advice)
     check_object(watermark_strategy, "from_source", WatermarkStrategy)
     factory = partial(SourceOperator, source, watermark_strategy)
     node = graph.add_node(f"Source: {source_name}", factory, kind="Source")

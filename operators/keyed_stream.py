@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
+from operators.advice import ELSEWHERE
 from operators.datastream import DataStream, Outlet
 from operators.field_reduction import extreme_reduction, sum_reduction
 from operators.fields import Field, field_getter
@@ -37,6 +38,8 @@ class KeyedStream(DataStream[T], Generic[K, T]):
     It is a partitioning, not an operator: settings such as `name` belong to the stream before it
     or to the operator after it.
     """
+
+    advice = ELSEWHERE
 
     def __init__(
         self, graph: StreamGraph, outlets: tuple[Outlet, ...], key_type: object = None
@@ -110,7 +113,8 @@ class KeyedStream(DataStream[T], Generic[K, T]):
 
     def window(self, window_assigner: WindowAssigner[T, W]) -> WindowedStream[K, T, W]:
         """Groups the records of each key into windows."""
-        check_object(window_assigner, "window", WindowAssigner, "assign_windows")
+        example = "pass one, such as TumblingEventTimeWindows.of(Time.seconds(10))"
+        check_object(window_assigner, "window", WindowAssigner, "assign_windows", advice=example)
         return WindowedStream(self, window_assigner)
 
     def get_key_type(self) -> object:
@@ -137,7 +141,8 @@ def selector_function(
     """The function that reads the key of a record; TypeError for what selects nothing."""
     if isinstance(selector, str | int) and not isinstance(selector, bool):
         return field_getter(selector)
-    check_function(selector, "key_by", KeySelector, "get_key", 1)
+    field = "or the name or index of a field"
+    check_function(selector, "key_by", KeySelector, "get_key", 1, also=field)
     if isinstance(selector, KeySelector):
         return cast(Callable[[object], Hashable], copy_function(selector).get_key)
     return cast(Callable[[object], Hashable], selector)

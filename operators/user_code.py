@@ -11,7 +11,13 @@ from operators.stream_operator import OperatorFactory, StreamOperator
 
 
 def check_function(
-    given: object, method: str, function_class: type[Function], entry: str, arguments: int
+    given: object,
+    method: str,
+    function_class: type[Function],
+    entry: str,
+    arguments: int,
+    *,
+    also: str = "",
 ) -> None:
     """Raises TypeError unless `given` is a `function_class` object or a fitting callable.
 
@@ -21,8 +27,9 @@ def check_function(
         function_class: the class whose objects the method takes.
         entry: the method of that class that is called per record.
         arguments: how many arguments a plain callable is called with.
+        also: what else the method takes, for the message.
     """
-    wanted = f"an object of {function_class.__name__} or a callable"
+    wanted = f"an object of {function_class.__name__} or a callable{also and f', {also}'}"
     _refuse_class(given, method)
     if isinstance(given, function_class):
         _check_methods(given, method, function_class)
@@ -39,10 +46,13 @@ def check_function(
         _check_arguments(given, method, arguments)
 
 
-def check_object(given: object, method: str, wanted: type[object], entry: str = "") -> None:
+def check_object(
+    given: object, method: str, wanted: type[object], entry: str = "", *, advice: str = ""
+) -> None:
     """Raises TypeError unless `given` is an object of class `wanted`; callables do not do.
 
-    `entry` is the method that is called per record, if users derive from the class.
+    `entry` is the method that is called per record, if users derive from the class; `advice`
+    what to do instead, where there is better than that.
     """
     _refuse_class(given, method)
     if isinstance(given, wanted):
@@ -51,13 +61,12 @@ def check_object(given: object, method: str, wanted: type[object], entry: str = 
             _refuse_async(getattr(given, entry), method)
         return
     if hasattr(given, "build"):
-        advice = "; call build() first"
-    elif entry:
-        advice = f"; derive a class from {wanted.__name__} and pass an object of it"
-    else:
-        advice = ""
+        advice = "call build() first"
+    elif entry and not advice:
+        advice = f"derive a class from {wanted.__name__} and pass an object of it"
     article = "an" if wanted.__name__[0] in "AEIOU" else "a"
-    raise TypeError(f"{method}() takes {article} {wanted.__name__}, but got {_kind(given)}{advice}")
+    text = f"{method}() takes {article} {wanted.__name__}, but got {_kind(given)}"
+    raise TypeError(f"{text}; {advice}" if advice else text)
 
 
 def operator_factory(

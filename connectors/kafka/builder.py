@@ -8,9 +8,10 @@ from typing import Any, Self
 
 from connectors.kafka.arguments import check_arguments
 from connectors.kafka.options import Options
+from operators.advice import Advising
 
 
-class KafkaBuilder(ABC):
+class KafkaBuilder(Advising, ABC):
     """Collects the arguments of a source or sink, and settings of its client."""
 
     def __init__(self) -> None:

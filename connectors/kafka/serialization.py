@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from connectors.kafka.options import KafkaOptionError
 from connectors.schemas import SerializationSchema, check_plain
+from operators.advice import Advising
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -116,7 +117,7 @@ class BuiltSerializationSchema(KafkaRecordSerializationSchema[Any]):
         return KafkaProducerRecord(topic, key, value, headers, partition, timestamp)
 
 
-class KafkaRecordSerializationSchemaBuilder:
+class KafkaRecordSerializationSchemaBuilder(Advising):
     """Describes how records are made (PyFlink: `KafkaRecordSerializationSchemaBuilder`)."""
 
     def __init__(self) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from operators.datastream import DataStream
+from operators.datastream import DataStream, source_stream
 from operators.functions import AggregateFunction, FilterFunction, MapFunction
 from operators.keyed_stream import KeyedStream
 from operators.process_functions import KeyedProcessFunction, ProcessFunction
+from operators.watermarks import WatermarkStrategy
 from operators.windows import TumblingEventTimeWindows
 from tests.operators.graph_owner import graph, nodes, source
 
@@ -107,13 +108,16 @@ Use = Callable[[Any], object]
         (lambda s: s.print(5), r"print\(\) takes a string"),
         (lambda s: s.process(lambda value, ctx: [value]), r"takes a ProcessFunction"),
         (lambda s: keyed(s).process(Pass()), r"takes a KeyedProcessFunction, but got.*Pass"),
-        (lambda s: s.key_by(1.5), r"key_by\(\) takes an object of KeySelector or a callable"),
+        (
+            lambda s: s.key_by(1.5),
+            r"KeySelector or a callable, or the name or index of a field, but",
+        ),
         (lambda s: s.key_by(True), r"key_by\(\) takes"),
-        (lambda s: s.sink_to(print), r"sink_to\(\) takes a Sink"),
+        (lambda s: s.sink_to(print), r"takes a Sink, but got .*; print\(\) shows .*, and map\(\)"),
         (lambda s: s.get_side_output("late"), r"takes an OutputTag, but got str 'late'"),
         (lambda s: s.union([s]), r"union\(\) takes a DataStream, but got list"),
         (lambda s: s.assign_timestamps_and_watermarks(None), r"takes a WatermarkStrategy"),
-        (lambda s: keyed(s).window(10), r"window\(\) takes a WindowAssigner, but got int 10"),
+        (lambda s: keyed(s).window(10), r"got int 10; .* such as TumblingEventTimeWindows\.of\("),
         (lambda s: windowed(s).aggregate(max), r"aggregate\(\) takes an AggregateFunction"),
         (lambda s: windowed(s).aggregate(Count(), Double()), r"MapFunction \(Double\)"),
         (lambda s: windowed(s).process(Pass()), r"takes a ProcessWindowFunction"),
@@ -137,6 +141,14 @@ def test_a_wrong_argument_is_a_type_error(use: Use, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         use(stream)
     assert nodes(of) == ["Source: numbers"]
+
+
+def test_a_collection_that_is_given_as_a_source_is_told_its_method() -> None:
+    """The two begin alike."""
+    of = graph()
+    with pytest.raises(TypeError, match=r"got list \[1, 2\]; from_collection\(\) reads a list"):
+        source_stream(of, [1, 2], WatermarkStrategy.no_watermarks(), "numbers")  # type: ignore[arg-type]  # the mistake
+    assert nodes(of) == []
 
 
 def test_a_negative_lateness_is_refused() -> None:

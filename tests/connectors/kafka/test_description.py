@@ -26,6 +26,22 @@ SINK: dict[str, Any] = {"bootstrap_servers": "b:1", "topic": "t", "value_seriali
 
 
 @pytest.mark.parametrize(
+    ("builder", "name", "meant"),
+    [
+        (KafkaSource.builder(), "set_topic", "set_topics"),
+        (KafkaSink.builder(), "set_bootstrap_server", "set_bootstrap_servers"),
+        (KafkaRecordSerializationSchema.builder(), "set_topics", "set_topic"),
+    ],
+)
+def test_a_method_that_a_builder_lacks_names_the_nearest(
+    builder: object, name: str, meant: str
+) -> None:
+    """As streams do."""
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{meant}'"):
+        getattr(builder, name)
+
+
+@pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"bootstrap_servers": ""}, "set_bootstrap_servers"),
