@@ -18,11 +18,36 @@ from operators.stateless import MapOperator
 from operators.stream_operator import StreamOperator, Work
 from runtime.clock import SystemClock
 from runtime.watchdog import BlockedLoopWatchdog
+from tests.job_process import JobFolder
 from tests.runtime.chain_parts import Custom, Relay, barrier, batch
 from tests.runtime.task_rig import Items, TaskRig, reading, settle
 
 SECONDS = 10
 LIMIT = 0.1
+
+HOLDS_THE_LOCK = """
+import ctypes, functools, sys
+import runtime.job
+from runtime import StreamExecutionEnvironment
+
+# The times are no options of a job; those in force are too long for a test.
+runtime.job.BlockedLoopWatchdog = functools.partial(
+    runtime.job.BlockedLoopWatchdog, heartbeat_ms=100, dump_seconds=1.0
+)
+
+
+def holds_the_lock(number):
+    print("holding", file=sys.stderr)
+    # Unlike CDLL this keeps the interpreter lock.
+    ctypes.PyDLL(None).sleep(3)
+    print("let go", file=sys.stderr)
+    return number
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).map(holds_the_lock).print()
+env.execute()
+"""
 
 
 class Reports(logging.Handler):
@@ -233,3 +258,14 @@ async def test_the_thread_ends_with_the_attempt(reports: Reports) -> None:
     with watched(named(Relay())):
         assert threading.active_count() == before + 1
     assert threading.active_count() == before
+
+
+def test_c_code_that_keeps_the_interpreter_lock_is_located(tmp_path: Path) -> None:
+    """The stack is dumped while no thread of ours can run, with the user's line; the job lives."""
+    folder = JobFolder(tmp_path)
+    folder.write(HOLDS_THE_LOCK)
+    ended = folder.run()
+    assert (ended.code, ended.out) == (0, "1\n"), ended.err
+    while_held = ended.err.partition("holding\n")[2].partition("let go\n")[0]
+    line = HOLDS_THE_LOCK.splitlines().index("    ctypes.PyDLL(None).sleep(3)") + 1
+    assert f'File "{folder.job}", line {line} in holds_the_lock' in while_held
