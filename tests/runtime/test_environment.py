@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,22 @@ from runtime import (
     RestartStrategies,
     StreamExecutionEnvironment,
 )
+
+UNSUPPORTED = {
+    "windows": "jobs run on Linux and macOS",
+    "free-threaded": "jobs need a Python with the global interpreter lock",
+}
+"""Where jobs do not run, and what is said there."""
+
+
+@pytest.fixture(params=UNSUPPORTED)
+def refusal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is said on the platform that this one is made to look like."""
+    if request.param == "windows":
+        monkeypatch.setattr(sys, "platform", "win32")
+    else:
+        monkeypatch.setattr(sysconfig, "get_config_var", {"Py_GIL_DISABLED": 1}.get)
+    return UNSUPPORTED[request.param]
 
 
 @pytest.fixture
@@ -203,6 +221,35 @@ async def test_execute_within_a_running_loop_says_what_to_do(
     with pytest.raises(RuntimeError, match=r"await env\.execute_async"):
         env.execute()
     with pytest.raises(RuntimeError, match=r"await env\.execute_async"):
+        env.from_collection([1]).execute_and_collect()
+
+
+@pytest.mark.parametrize("run", ["execute", "execute_async"])
+def test_a_platform_that_cannot_run_jobs_is_refused(
+    env: StreamExecutionEnvironment, refusal: str, run: str
+) -> None:
+    """Before anything is started, here or in a thread."""
+    seen: list[int] = []
+    env.from_collection([1]).sink_to(CollectSink(seen.append))
+    with pytest.raises(ConfigurationError, match=refusal):
+        getattr(env, run)()
+    assert seen == []
+
+
+async def test_a_platform_that_cannot_run_jobs_is_refused_in_a_hosts_loop(
+    env: StreamExecutionEnvironment, refusal: str
+) -> None:
+    """By the call itself, not only by awaiting the client."""
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=refusal):
+        env.execute_async()
+
+
+def test_results_are_not_collected_where_jobs_cannot_run(
+    env: StreamExecutionEnvironment, refusal: str
+) -> None:
+    """Nor does the iterator wait for a job that never begins."""
+    with pytest.raises(ConfigurationError, match=refusal):
         env.from_collection([1]).execute_and_collect()
 
 

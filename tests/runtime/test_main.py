@@ -54,6 +54,14 @@ def test_the_end_of_a_job_is_told_with_its_counts(folder: JobFolder) -> None:
     assert re.search(r"is finished after \d+\.\d s: records in 2, out 2\n", folder.run().err)
 
 
+def test_a_platform_that_cannot_run_jobs_is_named_in_one_sentence(folder: JobFolder) -> None:
+    """As all that is refused before a job begins."""
+    folder.write(f"{HEAD}env.from_collection([1]).print()\nsys.platform = 'win32'\nenv.execute()\n")
+    ended = folder.run("--quiet")
+    assert (ended.code, ended.out) == (2, "")
+    assert "riverrun: error: jobs run on Linux and macOS" in ended.err.splitlines()[-1]
+
+
 def test_the_job_file_runs_as_the_main_program(folder: JobFolder) -> None:
     """With its own arguments, and modules beside it."""
     (folder.path / "beside.py").write_text("LABEL = 'beside'\n")
