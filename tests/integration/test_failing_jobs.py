@@ -121,7 +121,7 @@ def test_a_function_that_raises_fails_the_job(
         assert complaint not in ended.err
 
 
-@pytest.mark.parametrize("place", ["map", "sink"])
+@pytest.mark.parametrize("place", OPERATORS)
 def test_three_new_starts_are_three(tmp_path: Path, place: str) -> None:
     """Then the job has failed for good."""
     ended = failed(
