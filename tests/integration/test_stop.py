@@ -17,6 +17,12 @@ from tests.job_process import JobFolder, Outcome, outcome, read_until
 GRACE_SECONDS = 10
 """How long a stop may take here: far below the timeout after which a job leaves anyway."""
 
+AT_ONCE_SECONDS = 2
+"""From what has to end a process at once to its end; nearly all of it is for a loaded machine."""
+
+LONE_SECONDS = 1
+"""How long one signal is left alone: a second one too soon after it would count as the same."""
+
 SLOW_SNAPSHOT = """
 import os
 MAIN = os.getpid()
@@ -51,6 +57,34 @@ if not os.path.exists("fifo"):
 """
 
 
+ENDLESS_FLUSH = """
+import asyncio, sys
+from connectors.datagen import DataGeneratorSource
+from runtime import Sink, SinkWriter, StreamExecutionEnvironment, WatermarkStrategy
+
+
+class Writer(SinkWriter):
+    def write(self, values, timestamps):
+        print("running", file=sys.stderr)
+
+    async def flush(self, end_of_input):
+        print("flushing", file=sys.stderr)
+        await asyncio.get_running_loop().create_future()
+
+
+class EndlessSink(Sink):
+    def create_writer(self, context):
+        return Writer()
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.enable_checkpointing(3_600_000)
+source = DataGeneratorSource(lambda n: n, rate_limiter=1 / 3600)
+env.from_source(source, WatermarkStrategy.no_watermarks(), "slow").sink_to(EndlessSink())
+env.execute()
+"""
+
+
 def ended_cleanly(process: subprocess.Popen[str], number: signal.Signals) -> Outcome:
     """Sends a signal and waits for the end; asserts the exit code and a silent clean-up."""
     process.send_signal(number)
@@ -61,12 +95,20 @@ def ended_cleanly(process: subprocess.Popen[str], number: signal.Signals) -> Out
     return ended
 
 
-def timely_outcome(process: subprocess.Popen[str]) -> Outcome:
-    """The end of a process that has been told to stop; it has to come within the grace."""
+def timely_outcome(process: subprocess.Popen[str], seconds: float = GRACE_SECONDS) -> Outcome:
+    """The end of a process that has been told to stop; it has to come within the time."""
     began = time.monotonic()
     ended = outcome(process)
-    assert time.monotonic() - began < GRACE_SECONDS
+    assert time.monotonic() - began < seconds
     return ended
+
+
+def ended_by_a_second_signal(process: subprocess.Popen[str]) -> Outcome:
+    """Sends a second signal after one that has ended nothing; the end has to come at once."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(LONE_SECONDS)
+    process.send_signal(signal.SIGTERM)
+    return timely_outcome(process, AT_ONCE_SECONDS)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -148,17 +190,19 @@ def test_a_second_signal_ends_a_job_that_user_code_blocks(tmp_path: Path) -> Non
     )
     process = folder.start()
     read_until(process, "blocking")
-    signals = 0
-    while process.poll() is None and signals < 50:
-        process.send_signal(signal.SIGTERM)
-        signals += 1
-        try:
-            process.wait(timeout=0.1)
-        except subprocess.TimeoutExpired:
-            continue
-    ended = timely_outcome(process)
-    assert ended.code == 128 + signal.SIGTERM
-    assert 1 < signals < 50
+    process.send_signal(signal.SIGTERM)
+    assert ended_by_a_second_signal(process).code == 128 + signal.SIGTERM
+
+
+def test_a_second_signal_ends_a_stop_that_waits(tmp_path: Path) -> None:
+    """At once, though the loop turns and the stop has most of its time left."""
+    folder = JobFolder(tmp_path)
+    folder.write(ENDLESS_FLUSH)
+    process = folder.start()
+    read_until(process, "running")
+    process.send_signal(signal.SIGTERM)
+    read_until(process, "flushing")
+    assert ended_by_a_second_signal(process).code == 128 + signal.SIGTERM
 
 
 async def test_an_interrupt_of_the_whole_group_during_a_snapshot_stops_cleanly(
