@@ -84,6 +84,55 @@ env.from_source(source, WatermarkStrategy.no_watermarks(), "slow").sink_to(Endle
 env.execute()
 """
 
+DUE_WINDOWS = 50_000
+FIRED_BEFORE_STOP = 5_000
+
+WINDOWS_DUE_AT_ONCE = f"""
+import os, signal, sys
+from connectors.datagen import DataGeneratorSource
+from runtime import (
+    StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkGenerator, WatermarkStrategy,
+)
+
+WINDOWS = {DUE_WINDOWS}
+fired = 0
+
+
+class AtTheEnd(WatermarkGenerator):
+    # No watermark before that of the record behind all windows.
+    def on_event(self, event, event_timestamp, output):
+        if event == WINDOWS:
+            output.emit_watermark(event_timestamp)
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+def count(result):
+    global fired
+    fired += 1
+    if fired == {FIRED_BEFORE_STOP}:
+        # Sent from here the signal comes in the middle, however slow the machine is.
+        print("firing", file=sys.stderr)
+        os.kill(os.getpid(), signal.SIGTERM)
+    return ()
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+watermarks = WatermarkStrategy.for_generator(AtTheEnd)
+numbers = env.from_source(
+    DataGeneratorSource(lambda number: min(number, WINDOWS)),
+    watermarks.with_timestamp_assigner(lambda number, _: number * 10),
+    "numbers",
+)
+windows = numbers.key_by(lambda number: number % 500).window(TumblingEventTimeWindows.of(10))
+windows.count().flat_map(count).print()
+try:
+    env.execute()
+finally:
+    print(fired)
+"""
+
 
 def ended_cleanly(
     process: subprocess.Popen[str], number: signal.Signals, *, whole_group: bool = False
@@ -94,10 +143,15 @@ def ended_cleanly(
     else:
         process.send_signal(number)
     ended = timely_outcome(process)
+    assert_clean(ended, number)
+    return ended
+
+
+def assert_clean(ended: Outcome, number: signal.Signals) -> None:
+    """Asserts the exit code of a stop by the signal, and a silent clean-up."""
     assert ended.code == 128 + number, ended.err
     for complaint in ("never retrieved", "was destroyed", "never awaited", "Traceback"):
         assert complaint not in ended.err
-    return ended
 
 
 def timely_outcome(process: subprocess.Popen[str], seconds: float = GRACE_SECONDS) -> Outcome:
@@ -208,6 +262,17 @@ def test_a_second_signal_ends_a_stop_that_waits(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     read_until(process, "flushing")
     assert ended_by_a_second_signal(process).code == 128 + signal.SIGTERM
+
+
+def test_a_stop_while_many_windows_fire_comes_at_once(tmp_path: Path) -> None:
+    """All are due at one watermark; those that have not come out are left."""
+    folder = JobFolder(tmp_path)
+    folder.write(WINDOWS_DUE_AT_ONCE)
+    process = folder.start()
+    read_until(process, "firing")
+    ended = timely_outcome(process, AT_ONCE_SECONDS)
+    assert_clean(ended, signal.SIGTERM)
+    assert FIRED_BEFORE_STOP <= int(ended.out) < DUE_WINDOWS
 
 
 async def test_an_interrupt_of_the_whole_group_during_a_snapshot_stops_cleanly(
