@@ -246,9 +246,13 @@ def _keyword(name: str) -> str:
 def _check_addresses(name: str, addresses: str) -> None:
     for address in map(str.strip, addresses.split(",")):
         host, colon, port = address.rpartition(":")
-        has_port = bool(colon) and not address.endswith("]")
+        if address and (not colon or address.endswith("]")):
+            # aiokafka would try 9092; Kafka's own client refuses it, as most likely forgotten.
+            raise KafkaOptionError(
+                f"{name}: {address!r} lacks its port; write it such as '{address}:9092'"
+            )
         port_fits = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
-        if not address or "/" in address or (has_port and not (host and port_fits)):
+        if "/" in address or not (host and port_fits):
             raise KafkaOptionError(
                 f"{name} takes addresses such as 'host:9092', separated by commas, not {address!r}"
             )

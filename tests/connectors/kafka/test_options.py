@@ -33,10 +33,8 @@ def test_dotted_names_and_keywords_are_one_setting(
     assert source_options().with_option(name, value).values == {keyword: read}
 
 
-@pytest.mark.parametrize(
-    "addresses", ["broker:9092", "broker", "a:1, b:2", "[::1]:9092", "[::1]", "10.0.0.1:65535"]
-)
-def test_addresses_may_have_a_port(addresses: str) -> None:
+@pytest.mark.parametrize("addresses", ["broker:9092", "a:1, b:2", "[::1]:9092", "10.0.0.1:65535"])
+def test_addresses_have_a_host_and_a_port(addresses: str) -> None:
     """Names, numbers, several of them."""
     assert source_options().with_option("bootstrap.servers", addresses).bootstrap_servers
 
@@ -45,6 +43,13 @@ def test_addresses_may_have_a_port(addresses: str) -> None:
 def test_what_is_no_address_is_refused_before_anything_is_asked(bad: str) -> None:
     """It would otherwise be looked for until the time is up."""
     with pytest.raises(KafkaOptionError, match="takes addresses such as 'host:9092'"):
+        source_options().with_option("bootstrap.servers", bad)
+
+
+@pytest.mark.parametrize("bad", ["broker", "127.0.0.1", "[::1]", "a:1, b"])
+def test_an_address_without_port_is_refused_as_by_kafka(bad: str) -> None:
+    """The client would try another one than was meant until the time is up."""
+    with pytest.raises(KafkaOptionError, match=r"lacks its port; write it such as '.*:9092'"):
         source_options().with_option("bootstrap.servers", bad)
 
 
