@@ -255,11 +255,33 @@ statebackends.hash_map: HashMapStateBackend
 statebackends.state: AggregatingState ListState MapState ReducingState State ValueState
 statebackends.type_info: Types
 """
-_HOME_OF = {
-    name: line.partition(":")[0]
-    for line in _HOMES.strip().splitlines()
-    for name in line.partition(":")[2].split()
-}
+
+_ELSEWHERE = """
+connectors.datagen: DataGeneratorSource
+connectors.kafka: DeliveryGuarantee KafkaOffsetResetStrategy KafkaOffsetsInitializer KafkaRecord
+connectors.kafka: KafkaRecordSerializationSchema KafkaSink KafkaSource KafkaTopicPartition
+connectors.schemas: ByteArraySchema DeserializationSchema JsonSchema SerializationSchema
+connectors.schemas: SimpleStringSchema
+"""
+"""What is looked for here and is with a connector."""
+
+_NOT_YET = """
+AsyncFunction BroadcastProcessFunction CoFlatMapFunction CoMapFunction CoProcessFunction
+ConnectedStreams ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger
+EmbeddedRocksDBStateBackend EventTimeSessionWindows GlobalWindows KeyedBroadcastProcessFunction
+KeyedCoProcessFunction MergingWindowAssigner NeverTrigger ProcessingTimeSessionWindows
+StateTtlConfig
+"""
+"""Names of PyFlink that stand for what is not built yet."""
+
+
+def _by_name(table: str) -> dict[str, str]:
+    """The module of each name, of lines that are a module and names in it."""
+    homes = (line.partition(":") for line in table.strip().splitlines())
+    return {name: home for home, _, names in homes for name in names.split()}
+
+
+_HOME_OF = _by_name(_HOMES)
 
 
 if not TYPE_CHECKING:
@@ -268,6 +290,12 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         home = _HOME_OF.get(name)
         if home is None:
+            # As an `AttributeError` its text would be lost to who writes `from runtime import`.
+            if name in _NOT_YET.split():
+                raise ImportError(f"{name} of PyFlink is not there yet")
+            elsewhere = _by_name(_ELSEWHERE).get(name)
+            if elsewhere is not None:
+                raise ImportError(f"{name} is in {elsewhere}: from {elsewhere} import {name}")
             raise AttributeError(f"module 'runtime' has no name {name!r}")
         _check_siblings()
         found: object = getattr(importlib.import_module(home), name)

@@ -1,6 +1,7 @@
 """`from runtime import ...`: all names are there, and nothing is loaded before it is used."""
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -43,6 +44,22 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     """As with every module."""
     with pytest.raises(AttributeError, match="no name 'Stream'"):
         _ = runtime.Stream
+
+
+def test_a_name_of_a_connector_leads_to_it() -> None:
+    """Also where it is imported, and each name of the table is where it says."""
+    with pytest.raises(ImportError, match=r"from connectors\.kafka import KafkaSource"):
+        exec("from runtime import KafkaSource")
+    for name, home in runtime._by_name(runtime._ELSEWHERE).items():
+        assert hasattr(importlib.import_module(home), name)
+        assert name not in runtime.__all__
+
+
+def test_a_name_of_what_is_not_built_says_so() -> None:
+    """It is no misspelling; who builds it takes it off the list."""
+    with pytest.raises(ImportError, match="EventTimeSessionWindows of PyFlink is not there yet"):
+        exec("from runtime import EventTimeSessionWindows")
+    assert not set(runtime._NOT_YET.split()) & set(runtime.__all__)
 
 
 def test_a_type_checker_refuses_an_unknown_name(tmp_path: Path) -> None:
