@@ -193,7 +193,6 @@ def _unknown(argument: str, options: argparse.ArgumentParser) -> str:
         return f"unexpected argument {argument!r}; arguments of the job stand after --"
     name = argument.partition("=")[0]
     known = [one for action in options._actions for one in action.option_strings]
-    return (
-        f"unknown option {name!r}{nearest(name, known)} (options of the job stand after --; "
-        "--help lists ours)"
-    )
+    # An option of the job is nothing like ours; a hint that is taken could throw away its state.
+    hint = nearest(name, known, cutoff=0.75)
+    return f"unknown option {name!r}{hint} (for the job itself: after --; --help lists ours)"

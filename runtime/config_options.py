@@ -59,7 +59,9 @@ class ConfigOption(Generic[T]):
         try:
             return self.kind.read(value)
         except (ValueError, TypeError) as error:
-            where = f"{source} ({self.key})" if source and source != self.key else self.key
+            where = source or self.key
+            if self.key not in where:
+                where = f"{where} ({self.key})"
             raise ConfigurationError(
                 f"{where}: {value!r} cannot be used; it must be {self.kind.allowed}"
             ) from error
@@ -95,9 +97,9 @@ class CheckedSettings:
             object.__setattr__(self, name, one.read(getattr(self, name)))
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """The end of an error message about an unknown word: the most similar known one, if any."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
