@@ -12,7 +12,7 @@ class Advising:
 
     __slots__ = ()
 
-    advice: ClassVar[Mapping[str, str]] = {}
+    _advice: ClassVar[Mapping[str, str]] = {}
     """What to do instead, by the name of the missing attribute."""
 
     if not TYPE_CHECKING:
@@ -21,8 +21,8 @@ class Advising:
         def __getattr__(self, name: str) -> object:
             known = [one for one in dir(type(self)) if not one.startswith("_")]
             text = f"{type(self).__name__} has no attribute {name!r}"
-            if name in self.advice:
-                text = f"{text}: {self.advice[name]}"
+            if name in self._advice:
+                text = f"{text}: {self._advice[name]}"
             elif close := difflib.get_close_matches(name, known, n=1):
                 text = f"{text}; did you mean {close[0]!r}?"
             raise AttributeError(text)
@@ -63,9 +63,19 @@ A context has no `__getattr__`, which would make each of its calls slower: a fai
 """
 
 
+STATE_IN_OPEN = dict.fromkeys(
+    (
+        *("get_runtime_context", "get_state", "get_list_state", "get_map_state"),
+        *("get_reducing_state", "get_aggregating_state"),
+    ),
+    "fetch state in open(self, runtime_context) and keep it in an attribute",
+)
+"""Of a function and of the context of a process function, for who looks there as in Java."""
+
+
 def advice_about(error: BaseException) -> str:
     """What to do instead of asking an object for an attribute that it does not have."""
     if not isinstance(error, AttributeError) or error.obj is None:
         return ""
-    advice: object = getattr(type(error.obj), "advice", None)
+    advice: object = getattr(type(error.obj), "_advice", None)
     return str(advice.get(error.name, "")) if isinstance(advice, Mapping) else ""

@@ -73,7 +73,7 @@ class DataStream(Advising, OperatorSettings, Generic[T]):
     that puts the records out, and return the stream itself.
     """
 
-    advice = KEYED_FIRST | ELSEWHERE
+    _advice = KEYED_FIRST | ELSEWHERE
 
     def __init__(self, graph: StreamGraph, outlets: tuple[Outlet, ...]) -> None:
         self._graph = graph

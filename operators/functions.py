@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+from operators.advice import STATE_IN_OPEN
 
 if TYPE_CHECKING:
     from operators.runtime_context import RuntimeContext
@@ -26,6 +28,8 @@ K = TypeVar("K", bound=Hashable)
 
 class Function(ABC):  # noqa: B024 - both methods are optional for users
     """What all user functions share (PyFlink: `Function`)."""
+
+    _advice: ClassVar[Mapping[str, str]] = STATE_IN_OPEN
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional
         """Called once per subtask and attempt before the first record."""

@@ -39,7 +39,7 @@ class KeyedStream(DataStream[T], Generic[K, T]):
     or to the operator after it.
     """
 
-    advice = ELSEWHERE
+    _advice = ELSEWHERE
 
     def __init__(
         self, graph: StreamGraph, outlets: tuple[Outlet, ...], key_type: object = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from types import GeneratorType
 
-from operators.advice import YIELDED
+from operators.advice import STATE_IN_OPEN, YIELDED
 from operators.elements import MIN_TIMESTAMP, RecordBatch, StreamElement, Watermark
 from operators.functions import callable_of
 from operators.outputs import Outputs, detached, outputs_in
@@ -21,7 +21,7 @@ class CallContext:
 
     __slots__ = ("current",)
 
-    advice = YIELDED
+    _advice = YIELDED | STATE_IN_OPEN
 
     def __init__(self) -> None:
         self.current: int | None = None

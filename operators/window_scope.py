@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from operators.advice import YIELDED
+from operators.advice import STATE_IN_OPEN, YIELDED
 from operators.keyed_state_store import KeyedStateStore, WindowStateStore
 from operators.runtime_context import RuntimeContext
 from operators.triggers import Trigger, Window
@@ -83,7 +83,7 @@ class ScopedTriggerContext(Trigger.TriggerContext):
 class ScopedProcessContext(ProcessWindowFunction.Context[Window]):
     """The window function's view."""
 
-    advice = YIELDED
+    _advice = YIELDED | STATE_IN_OPEN
 
     def __init__(self, scope: WindowScope) -> None:
         self._scope = scope

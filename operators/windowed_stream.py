@@ -46,7 +46,7 @@ class WindowedStream(Advising, Generic[K, T, W]):
     ``window.max_timestamp()``.
     """
 
-    advice = COMPUTED_FIRST
+    _advice = COMPUTED_FIRST
 
     def __init__(self, keyed_stream: KeyedStream[K, T], assigner: WindowAssigner[T, W]) -> None:
         self._keyed_stream = keyed_stream

@@ -16,6 +16,7 @@ from runtime import (
     StreamExecutionEnvironment,
     Trigger,
     TumblingEventTimeWindows,
+    ValueStateDescriptor,
     WatermarkGenerator,
     WatermarkStrategy,
 )
@@ -218,6 +219,31 @@ def test_a_context_says_how_outputs_are_made() -> None:
     first, rest = report(process(OutputsByContext()))
     assert "`yield tag, value` for a side output" in first
     assert "ctx.output" in rest
+
+
+class StateByContext(KeyedProcessFunction[int, int, str]):
+    """Looks for state where a call can see it."""
+
+    def process_element(self, value: int, ctx: Any) -> None:
+        """Yields nothing."""
+        ctx.get_state(ValueStateDescriptor("seen"))
+
+
+class StateByFunction(KeyedProcessFunction[int, int, str]):
+    """Written as for Java."""
+
+    def process_element(self, value: int, ctx: Any) -> None:
+        """Yields nothing."""
+        self.get_runtime_context()  # type: ignore[attr-defined]  # the mistake
+
+
+@pytest.mark.parametrize("function", [StateByContext(), StateByFunction()])
+def test_a_function_says_where_state_is_fetched(
+    function: KeyedProcessFunction[int, int, str],
+) -> None:
+    """Neither the context nor the function has it."""
+    first, _ = report(process(function))
+    assert "fetch state in open(self, runtime_context) and keep it in an attribute" in first
 
 
 def test_a_failing_timer_is_named_by_its_time() -> None:
