@@ -19,7 +19,7 @@ def sum_reduction(field: Field) -> Callable[[T, T], T]:
     get = number_getter(field)
 
     def add(first: T, second: T) -> T:
-        total = get(first) + get(second)  # type: ignore[operator]  # the field holds user values
+        total = get(first) + get(second)  # type: ignore[operator]  # The user's function.
         return cast(T, replace_field(first, field, total))
 
     return add
@@ -31,7 +31,9 @@ def extreme_reduction(field: Field, *, largest: bool, whole: bool) -> Callable[[
 
     def choose(first: T, second: T) -> T:
         one, other = get(first), get(second)
-        better = other > one if largest else other < one  # type: ignore[operator]  # user values
+        better = (
+            other > one if largest else other < one  # type: ignore[operator]  # The user's function.
+        )
         if not better:
             return first
         return second if whole else cast(T, replace_field(first, field, other))

@@ -21,7 +21,7 @@ class KeyedMap(KeyedProcessFunction[Any, T, R]):
     """Calls a `MapFunction` with the record's key current."""
 
     def __init__(self, function: MapFunction[T, R]) -> None:
-        self._function = function
+        self._function = self.__wrapped__ = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Opens the function."""
@@ -40,7 +40,7 @@ class KeyedFlatMap(KeyedProcessFunction[Any, T, R]):
     """Calls a `FlatMapFunction` with the record's key current."""
 
     def __init__(self, function: FlatMapFunction[T, R]) -> None:
-        self._function = function
+        self._function = self.__wrapped__ = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Opens the function."""
@@ -59,7 +59,7 @@ class KeyedFilter(KeyedProcessFunction[Any, T, T]):
     """Calls a `FilterFunction` with the record's key current."""
 
     def __init__(self, function: FilterFunction[T]) -> None:
-        self._function = function
+        self._function = self.__wrapped__ = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Opens the function."""

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from operators.elements import MIN_TIMESTAMP, Watermark
 from operators.functions import callable_of, copy_function, unfit_call
 from operators.time import TimeLike, to_ms
+from operators.user_places import place_of
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -202,7 +203,7 @@ class WatermarkStrategy(Generic[T]):
             generator_factory,
             0,
             "the factory of watermark generators is called without arguments (such as the class "
-            f"itself): {generator_factory!r}",
+            "itself)",
         )
         return WatermarkStrategy(generator_factory)
 
@@ -215,7 +216,7 @@ class WatermarkStrategy(Generic[T]):
             extract,
             2,
             "a timestamp assigner is called with two arguments, the record and the timestamp it "
-            f"had: {timestamp_assigner!r}",
+            "had",
         )
         return replace(self, timestamp_assigner=timestamp_assigner)
 
@@ -262,4 +263,6 @@ def _check_call(function: Callable[..., object], arguments: int, rule: str) -> N
     unfit = unfit_call(function, arguments)
     if unfit is not None:
         signature, error = unfit
-        raise TypeError(f"{rule} has {signature}") from error
+        raise TypeError(
+            f"{rule}: {place_of(function) or repr(function)} takes {signature}"
+        ) from error

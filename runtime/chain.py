@@ -14,10 +14,10 @@ from typing import NoReturn, Protocol
 
 from operators.elements import RecordBatch, SideBatch, StreamElement, Watermark
 from operators.stream_operator import OperatorContext, StreamOperator, Work
+from operators.user_places import place_of
 from runtime.errors import USER_FAILURES, OperatorFailure
 from runtime.exchange import RecordWriter
 from runtime.failure_report import INTERNAL_FOLDERS
-from runtime.user_places import place_of
 from statebackends.errors import StateError
 from statebackends.mutability import copy_value
 

@@ -6,12 +6,21 @@ import functools
 import inspect
 from pathlib import Path
 
+_OURS = frozenset({"statebackends", "operators", "connectors", "runtime"})
+
 
 def place_of(function: object) -> str:
-    """`name at file.py:12` of a function, or of the class of an object; empty if not known."""
+    """`name at file.py:12` of a function, or of the class of an object; empty if not known.
+
+    What only wraps a user's function (and says so by `__wrapped__`, as decorators do) stands for
+    that one. The runtime's own functions have no place: a user could not look for a mistake there.
+    """
     while isinstance(function, functools.partial):
         function = function.func
+    function = getattr(function, "__wrapped__", function)
     described = function if inspect.isroutine(function) else type(function)
+    if str(getattr(described, "__module__", "")).partition(".")[0] in _OURS:
+        return ""
     name = getattr(described, "__qualname__", "")
     try:
         _, line = inspect.getsourcelines(described)
