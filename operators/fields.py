@@ -45,6 +45,23 @@ def field_getter(field: Field) -> Callable[[object], object]:
     return named
 
 
+def missing_index(
+    get: Callable[..., object], record: object, error: BaseException
+) -> BaseException:
+    """What to say instead of the error of a getter by index: the index, and how many there are.
+
+    It is found out afterwards because a getter that looked first would cost each record more.
+    """
+    if type(get) is not operator.itemgetter or not isinstance(error, IndexError):
+        return error
+    if not isinstance(record, Sequence):
+        return error
+    # operator.itemgetter(7) shows what it gets and has no other way to ask for it.
+    shown = repr(get).partition("(")[2].removesuffix(")")
+    said = IndexError(f"a {type(record).__name__} of {len(record)} has no field {shown}")
+    return said.with_traceback(error.__traceback__)
+
+
 def number_getter(field: Field) -> Callable[[object], object]:
     """As `field_getter`, but index 0 of a plain number is the number itself (as in PyFlink)."""
     get = field_getter(field)

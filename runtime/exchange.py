@@ -18,6 +18,7 @@ from operators.elements import (
     Watermark,
     WatermarkStatus,
 )
+from operators.fields import missing_index
 from runtime.channel import Channel
 from runtime.errors import USER_FAILURES
 from statebackends.key_memo import make_room
@@ -113,7 +114,8 @@ class KeyGroupWriter(RecordWriter):
             keys = list(map(self._key_selector, selected))  # The user's function.
         except USER_FAILURES as error:
             index = len(values) - length_hint(selected) - 1
-            raise self._failure(error, batch, index) from error
+            said = missing_index(self._key_selector, values[index], error)
+            raise self._failure(said, batch, index) from said
         if len(keys) != len(values):
             # `map` takes a StopIteration of its function for the end of its input.
             stopped = RuntimeError("the key selector raised StopIteration")
