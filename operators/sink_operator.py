@@ -9,14 +9,14 @@ the state of the restored checkpoint is committed again before the first record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from inspect import isawaitable
 from typing import Any
 
+from operators.connector_results import awaited, wrong_object
 from operators.elements import RecordBatch
-from operators.errors import PermanentError
+from operators.errors import WrongResultError
 from operators.sink import Committer, Sink, SinkWriter
 from operators.stream_operator import OperatorContext, StreamOperator, Work
+from operators.user_code import check_object
 from statebackends.descriptors import ListStateDescriptor
 from statebackends.state import ListState
 
@@ -39,7 +39,7 @@ class SinkOperator(StreamOperator):
         """Fetches the committables that were in the restored checkpoint."""
         committer = self._sink.create_committer()
         if committer is not None and not isinstance(committer, Committer):
-            raise _wrong_object(self._sink, "create_committer", "a Committer or None", committer)
+            raise wrong_object(self._sink, "create_committer", "a Committer or None", committer)
         self._committer = committer
         if committer is not None:
             self._state = self.context.operator_state.get_list_state(
@@ -54,10 +54,14 @@ class SinkOperator(StreamOperator):
             await self._commit_complete()
         writer = self._sink.create_writer(_WriterContext(self.context))
         if not isinstance(writer, SinkWriter):
-            raise _wrong_object(self._sink, "create_writer", "a SinkWriter", writer)
+            raise wrong_object(self._sink, "create_writer", "a SinkWriter", writer)
+        try:
+            check_object(writer, "sink_to", SinkWriter, "write")
+        except TypeError as error:
+            raise WrongResultError(str(error)) from error
         self._writer = writer
         self.always_has_room = type(writer).has_room is SinkWriter.has_room
-        await _awaited(writer.start(), writer, "start")
+        await awaited(writer.start(), writer, "start")
 
     async def restore_finished(self, context: OperatorContext) -> None:
         """Commits what was restored: nobody else will."""
@@ -67,7 +71,7 @@ class SinkOperator(StreamOperator):
             try:
                 await self._commit_complete()
             finally:
-                await _awaited(self._committer.close(), self._committer, "close")
+                await awaited(self._committer.close(), self._committer, "close")
 
     def process_batch(self, batch: RecordBatch) -> Work:
         """Hands the batch to the writer."""
@@ -92,7 +96,7 @@ class SinkOperator(StreamOperator):
     async def flush(self, checkpoint_id: int) -> None:
         """Waits until all that was written before the barrier is safe."""
         writer = self._open_writer()
-        await _awaited(writer.flush(end_of_input=False), writer, "flush")
+        await awaited(writer.flush(end_of_input=False), writer, "flush")
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Begins to commit what belongs to this and earlier checkpoints."""
@@ -103,7 +107,7 @@ class SinkOperator(StreamOperator):
     async def finish(self) -> None:
         """Flushes; commits what no checkpoint will commit any more (the job has none)."""
         writer = self._open_writer()
-        await _awaited(writer.flush(end_of_input=True), writer, "flush")
+        await awaited(writer.flush(end_of_input=True), writer, "flush")
         await self._await_commits()
         if self._committer is not None:
             last = self._snapshot_taken + 1
@@ -118,10 +122,10 @@ class SinkOperator(StreamOperator):
         finally:
             try:
                 if self._committer is not None:
-                    await _awaited(self._committer.close(), self._committer, "close")
+                    await awaited(self._committer.close(), self._committer, "close")
             finally:
                 if self._writer is not None:
-                    await _awaited(self._writer.close(), self._writer, "close")
+                    await awaited(self._writer.close(), self._writer, "close")
 
     def _open_writer(self) -> SinkWriter[Any]:
         if self._writer is None:
@@ -139,7 +143,7 @@ class SinkOperator(StreamOperator):
         # More may become due while the committer is at work; nothing is committed out of order.
         while self._committer is not None and (due := self._due()):
             work = self._committer.commit([committable for _, committable in due])
-            await _awaited(work, self._committer, "commit")
+            await awaited(work, self._committer, "commit")
             del self._uncommitted[: len(due)]
 
     async def _commit_in_background(self) -> None:
@@ -168,23 +172,3 @@ class _WriterContext:
         self.restored_checkpoint_id = context.restored_checkpoint_id
         self.room_freed = context.output_freed
         self.fail = context.fail
-
-
-def _wrong_object(sink: Sink[Any], method: str, wanted: str, made: object) -> PermanentError:
-    return PermanentError(
-        f"{type(sink).__name__}.{method}() has to return {wanted}, not {type(made).__name__}"
-        f" {made!r:.80}"
-    )
-
-
-async def _awaited(work: Awaitable[None], owner: object, method: str) -> None:
-    """Awaits what a method of the user's returned; raises PermanentError if it was written `def`.
-
-    The type checker knows better, but who writes a sink may have none.
-    """
-    if not isawaitable(work):
-        raise PermanentError(
-            f"{type(owner).__name__}.{method}() returned {type(work).__name__}, which cannot be"
-            " awaited: write it with async def"
-        )
-    await work

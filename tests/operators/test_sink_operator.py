@@ -306,6 +306,37 @@ async def test_a_writer_method_that_is_not_async_is_named() -> None:
         await operator.close_async()
 
 
+class NarrowWriter(PlainWriter):
+    def write(self, values: Sequence[object]) -> None:  # type: ignore[override]  # the mistake
+        """Knows of no timestamps."""
+
+
+class AsyncWriter(PlainWriter):
+    async def write(self, values: object, timestamps: object) -> None:  # type: ignore[override]  # the mistake
+        """Would never be awaited."""
+
+
+class NarrowFlush(PlainWriter):
+    async def flush(self) -> None:  # type: ignore[override]  # the mistake
+        """Wants to be told nothing."""
+
+
+@pytest.mark.parametrize(
+    ("writer", "message"),
+    [
+        (NarrowWriter(), r"with 2 arguments, which NarrowWriter\.write\(values.* does not take"),
+        (AsyncWriter(), r"async function AsyncWriter\.write.* write it with def"),
+        (NarrowFlush(), r"with 1 argument, which NarrowFlush\.flush\(\).* does not take"),
+    ],
+)
+async def test_a_writer_that_cannot_be_called_is_refused_when_it_is_made(
+    writer: SinkWriter[object], message: str
+) -> None:
+    """As user functions are; not with its first record, and no new start mends it."""
+    with pytest.raises(PermanentError, match=message):
+        await started_sink(SinkOperator(MadeSink(writer)), Attempt())
+
+
 async def test_a_sink_that_makes_no_writer_is_named() -> None:
     """A forgotten return is the commonest one."""
     with pytest.raises(PermanentError, match=r"MadeSink\.create_writer\(\) .* not NoneType"):
