@@ -217,7 +217,8 @@ def test_a_topic_deleted_under_a_job_fails_it(
     started: list[subprocess.Popen[str]],
     deleted: str,
 ) -> None:
-    """By an error that names the topic, which no request brings back, though the broker would."""
+    """By an error that names operator and topic; no request brings the topic back, though the
+    broker would."""
     kafka = creating_kafka
     topics = {each: f"{each}-without-{deleted}" for each in ("source", "target")}
     for topic in topics.values():
@@ -241,6 +242,8 @@ def test_a_topic_deleted_under_a_job_fails_it(
     ended = outcome(process)
     assert ended.code == 1
     assert name in ended.err
+    operator = "Source: in" if deleted == "source" else "Sink: Unnamed"
+    assert f"job 'copy' failed in operator '{operator}' (uid " in ended.err
     assert time.monotonic() - before < 30
 
     async def listed() -> bool:
