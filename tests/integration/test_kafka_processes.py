@@ -217,8 +217,7 @@ def test_a_topic_deleted_under_a_job_fails_it(
     started: list[subprocess.Popen[str]],
     deleted: str,
 ) -> None:
-    """By an error that names operator and topic; no request brings the topic back, though the
-    broker would."""
+    """By an error that names both; no request brings the topic back, though the broker would."""
     kafka = creating_kafka
     topics = {each: f"{each}-without-{deleted}" for each in ("source", "target")}
     for topic in topics.values():
