@@ -16,7 +16,7 @@ from runtime.checkpoint_messages import AttemptId, Decline, SubtaskId
 from runtime.config import JobConfig
 from runtime.deployment import AttemptListener, Deployment, DeploymentSettings, deploy
 from runtime.enumerators import SplitEnumerators, discovery_failure
-from runtime.errors import USER_FAILURES, is_own_cancellation, summary
+from runtime.errors import failure_of, summary
 from runtime.job_folder import JobFolder
 from runtime.joint_fork import ChildSlots
 from runtime.plan import ExecutionPlan, PlannedOperator
@@ -184,18 +184,14 @@ class Attempt(AttemptListener):
     async def _run_enumerator(
         self, operator: PlannedOperator, run: Callable[[], Coroutine[object, object, None]]
     ) -> None:
-        try:
-            await run()
-        except USER_FAILURES as error:
-            if is_own_cancellation(error):
-                raise
+        if (error := await failure_of(run)) is not None:
             self.enumerator_failed(operator, error)
 
     async def _close(self) -> None:
         """Closes what was opened, in bounded time, whatever happened before."""
         self.running = False
-        await self._close_within("operators", self._close_tasks())
-        await self._close_within("split enumerators", self._close_enumerators())
+        await self._close_within("operators", self._close_tasks)
+        await self._close_within("split enumerators", self._close_enumerators)
         if self.driver is not None:
             # Not bounded: which checkpoint is the newest must be known before the next attempt,
             # and each write to storage has a bound of its own (the disk answers or fails).
@@ -216,15 +212,16 @@ class Attempt(AttemptListener):
                 logger.error("%s: %s", error, error.__cause__)
 
     @staticmethod
-    async def _close_within(what: str, closing: Coroutine[object, object, None]) -> None:
+    async def _close_within(
+        what: str, close: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                await closing
+                error = await failure_of(close)
         except TimeoutError:
             logger.error("closing the %s took longer than %g s", what, CLOSE_SECONDS)
-        except USER_FAILURES as error:
-            if is_own_cancellation(error):
-                raise
+            return
+        if error is not None:
             logger.error("closing the %s: %s", what, summary(error))
 
     # -- SplitDelivery -------------------------------------------------------------------------

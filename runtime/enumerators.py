@@ -16,7 +16,7 @@ from typing import Protocol
 from operators.connector_results import as_failure, awaited, wrong_object
 from operators.source import SplitEnumerator, SplitEnumeratorContext
 from runtime.checkpoint_messages import SubtaskId
-from runtime.errors import USER_FAILURES, OperatorFailure, is_own_cancellation
+from runtime.errors import OperatorFailure, failure_of
 from runtime.plan import PlannedOperator, Vertex
 from statebackends.clock import Clock
 
@@ -147,6 +147,10 @@ def discovery_failure(source: PlannedOperator, error: BaseException) -> Operator
     return failure
 
 
+async def _start(enumerator: SplitEnumerator) -> None:
+    await awaited(enumerator.start(), enumerator, "start")
+
+
 class SplitEnumerators:
     """All enumerators of one attempt, by the uid of their source.
 
@@ -182,11 +186,7 @@ class SplitEnumerators:
         Raises `OperatorFailure` around what an enumerator raised.
         """
         for uid, enumerator in self._active():
-            try:
-                await awaited(enumerator.start(), enumerator, "start")
-            except USER_FAILURES as error:
-                if is_own_cancellation(error):
-                    raise
+            if (error := await failure_of(_start, enumerator)) is not None:
                 raise discovery_failure(self.hosts[uid].operator, error) from error
 
     def runs(self) -> list[tuple[PlannedOperator, Callable[[], Coroutine[object, object, None]]]]:
@@ -197,13 +197,10 @@ class SplitEnumerators:
         """Closes every enumerator; the first failure is raised after all were tried."""
         failures: list[BaseException] = []
         for host in self.hosts.values():
-            if host.enumerator is not None:
-                try:
-                    await host.enumerator.close()
-                except USER_FAILURES as error:
-                    if is_own_cancellation(error):
-                        raise
-                    failures.append(error)
+            if host.enumerator is None:
+                continue
+            if (error := await failure_of(host.enumerator.close)) is not None:
+                failures.append(error)
         if failures:
             raise failures[0]
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec
 
 from operators.advice import advice_about
+
+P = ParamSpec("P")
 
 ERROR_TEXT_MAX = 500
 """Longest text of an exception in a sentence; the traceback below has the whole of it."""
@@ -13,7 +17,7 @@ USER_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 """What a failing user function raises; one that calls `sys.exit` fails the job like any other.
 
 A `CancelledError` comes out of one that awaits a task of its own after cancelling it. Where the
-coroutine at hand may be cancelled itself, `is_own_cancellation` tells the two apart.
+coroutine at hand may be cancelled itself, `failure_of` tells the two apart.
 """
 
 
@@ -73,10 +77,23 @@ class OperatorFailure(Exception):
         return f"{sentence}: {advice}" if advice else sentence
 
 
-def is_own_cancellation(error: BaseException) -> bool:
-    """Whether `error` is the cancellation of the coroutine at hand, not one within user code."""
-    if not isinstance(error, asyncio.CancelledError):
-        return False
+async def failure_of(
+    call: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs
+) -> BaseException | None:
+    """Calls and awaits user code; what it failed with, None if it did not.
+
+    Raises the cancellation of the coroutine at hand, which is no failure.
+    """
+    try:
+        await call(*args, **kwargs)
+    except USER_FAILURES as error:
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+            raise
+        return error
+    return None
+
+
+def _is_cancelled() -> bool:
     try:
         task = asyncio.current_task()
     except RuntimeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operators.errors import PermanentError, UnreachableError
-from runtime.errors import JobExecutionError, OperatorFailure, error_text
+from runtime.errors import JobExecutionError, OperatorFailure, summary
 from statebackends.errors import CheckpointStorageError, CorruptCheckpointError, StateError
 
 
@@ -13,7 +13,7 @@ def describe_failure(error: BaseException) -> str:
         return f"in {error.describe()}"
     if isinstance(error, StateError):
         return f"with its state: {error}"
-    return f"with {type(error).__name__}: {error_text(error)}"
+    return f"with {summary(error)}"
 
 
 def job_failure(job_name: str, error: BaseException) -> JobExecutionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.chain import ChainNode
-from runtime.errors import USER_FAILURES, is_own_cancellation
+from runtime.errors import USER_FAILURES, failure_of
 
 
 async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) -> None:
@@ -15,29 +15,27 @@ async def open_operators(nodes: Sequence[ChainNode], *, finished: bool = False) 
     left to do outside; they stay shut.
     """
     for node in reversed(nodes):
-        operator = node.operator
-        try:
-            if finished:
-                await operator.restore_finished(node.context)
-                continue
-            operator.setup(node.context)
-            operator.initialize_state()
-            operator.open()
-            await operator.start()
-        except USER_FAILURES as error:
-            if is_own_cancellation(error):
-                raise
+        opening = _restore_finished if finished else _open
+        if (error := await failure_of(opening, node)) is not None:
             raise node.failure(error, doing="opening") from error
+
+
+async def _restore_finished(node: ChainNode) -> None:
+    await node.operator.restore_finished(node.context)
+
+
+async def _open(node: ChainNode) -> None:
+    operator = node.operator
+    operator.setup(node.context)
+    operator.initialize_state()
+    operator.open()
+    await operator.start()
 
 
 async def finish_operators(nodes: Sequence[ChainNode]) -> None:
     """Lets each operator complete what it still has outside (a sink flushes)."""
     for node in nodes:
-        try:
-            await node.operator.finish()
-        except USER_FAILURES as error:
-            if is_own_cancellation(error):
-                raise
+        if (error := await failure_of(node.operator.finish)) is not None:
             raise node.failure(error, doing="finishing") from error
 
 
@@ -49,12 +47,8 @@ async def close_operators(nodes: Sequence[ChainNode]) -> list[Exception]:
             node.operator.close()
         except USER_FAILURES as error:
             errors.append(node.failure(error, doing="closing"))
-        try:
-            await node.operator.close_async()
-        except USER_FAILURES as error:
-            if is_own_cancellation(error):
-                raise
-            errors.append(node.failure(error, doing="closing"))
+        if (failure := await failure_of(node.operator.close_async)) is not None:
+            errors.append(node.failure(failure, doing="closing"))
     return errors
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from operators.elements import CheckpointBarrier
 from runtime.chain import ChainNode
-from runtime.errors import USER_FAILURES, is_own_cancellation, summary
+from runtime.errors import USER_FAILURES, failure_of, summary
 from runtime.fork_snapshot import SnapshotChildError, can_fork
 from runtime.joint_fork import ChildSlots, ForkPart, JointFork
 from statebackends.backend import KeyedSnapshot
@@ -187,13 +187,9 @@ class SubtaskCheckpoints:
             self._replies.declined(checkpoint_id, _reason(error))
             return
         for node in () if self._passive else self._nodes:
-            try:
-                await node.operator.flush(checkpoint_id)
-            except USER_FAILURES as error:
-                if is_own_cancellation(error):
-                    raise
+            if (failure := await failure_of(node.operator.flush, checkpoint_id)) is not None:
                 doing = f"flushing for checkpoint {checkpoint_id}"
-                self._replies.failed(node.failure(error, doing=doing))
+                self._replies.failed(node.failure(failure, doing=doing))
                 return
         self._replies.acknowledged(checkpoint_id, file, finished=finished)
 
